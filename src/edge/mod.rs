@@ -1,0 +1,3 @@
+//! All that touches a socket, a clock or dice.
+
+pub(crate) mod ambient;

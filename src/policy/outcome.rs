@@ -1,0 +1,62 @@
+//! What one attempt showed.
+
+use http::{HeaderMap, StatusCode};
+use std::time::SystemTime;
+
+/// What one attempt showed, before any rule is applied.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome<'a> {
+    /// The gateway, or the callee behind it, answered.
+    Answered(Answer<'a>),
+    /// The request may have arrived, and no whole answer came back.
+    Lost(Loss),
+    /// Nothing of the request left this process.
+    NeverSent(Unsent),
+}
+
+/// An answer, as it came off the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The status.
+    pub status: StatusCode,
+    /// All headers, names in lower case.
+    pub headers: &'a HeaderMap,
+    /// The body, or its beginning where a limit cut it.
+    pub body: &'a [u8],
+    /// Whether the body went on past the limit on what is kept.
+    pub oversized: bool,
+    /// How many seconds the gateway's clock is ahead of ours (behind, if negative), where the answer tells.
+    pub clock_gap: Option<i64>,
+    /// The wall clock corrected by what is known of the gateway's clock, when the answer came.
+    pub gateway_now: SystemTime,
+}
+
+/// How an answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The connection ended after the request was, or may have been, written.
+    Connection,
+    /// What came back is not HTTP.
+    Garbage,
+    /// The attempt's time ran out.
+    TimedOut,
+    /// The body ended before its announced end.
+    Truncated,
+}
+
+/// Why nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unsent {
+    /// The peer's certificate is expired, of another name or of an unknown authority, or no TLS version is shared.
+    Certificate,
+    /// No connection within the connect timeout.
+    ConnectTimeout,
+    /// The name did not resolve.
+    Dns,
+    /// The connection was cut before the request was written.
+    HandshakeCut,
+    /// Nobody listens, or no route to the host.
+    Refused,
+}
