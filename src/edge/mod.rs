@@ -1,3 +1,2 @@
-//! All that touches a socket, a clock or dice.
-
+//! x
 pub(crate) mod ambient;
