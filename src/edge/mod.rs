@@ -1,3 +1,6 @@
 //! All that touches a socket, a clock or dice.
+#![allow(dead_code, reason = "wired in by the call and its loop")]
 
 pub(crate) mod ambient;
+pub(crate) mod fault;
+pub(crate) mod target;
