@@ -2,5 +2,8 @@
 #![allow(dead_code, reason = "wired in by the call and its loop")]
 
 pub(crate) mod ambient;
+pub(crate) mod canonical;
 pub(crate) mod fault;
+pub(crate) mod path;
+pub(crate) mod sigv4;
 pub(crate) mod target;
