@@ -3,6 +3,7 @@
 
 pub(crate) mod ambient;
 pub(crate) mod canonical;
+pub(crate) mod clock_skew;
 pub(crate) mod fault;
 pub(crate) mod path;
 pub(crate) mod sigv4;
