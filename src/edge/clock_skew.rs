@@ -129,7 +129,10 @@ mod tests {
         for at in [sent.wall, sent.wall + Duration::from_secs(300), woken.wall] {
             assert_eq!(measure(&dated(at), sent, woken), Some(0));
         }
-        assert_eq!(measure(&dated(woken.wall + Duration::from_secs(300)), sent, woken), Some(600));
+        assert_eq!(
+            measure(&dated(woken.wall + Duration::from_secs(300)), sent, woken),
+            Some(600)
+        );
     }
 
     #[test]

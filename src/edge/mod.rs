@@ -4,6 +4,9 @@
 pub(crate) mod ambient;
 pub(crate) mod canonical;
 pub(crate) mod clock_skew;
+pub(crate) mod credential_state;
+pub(crate) mod credentials;
+pub(crate) mod environment;
 pub(crate) mod fault;
 pub(crate) mod path;
 pub(crate) mod sigv4;
