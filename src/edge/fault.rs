@@ -43,6 +43,16 @@ impl fmt::Display for Fault {
 
 impl Error for Fault {}
 
+impl From<Fault> for crate::error::Error {
+    fn from(fault: Fault) -> crate::error::Error {
+        if fault.too_large {
+            crate::error::Error::too_large(fault.field, fault.reason)
+        } else {
+            crate::error::Error::configuration(fault.field, fault.reason)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,7 @@ mod answers;
 mod authorization;
 mod body;
 mod canonical;
+mod clock;
 mod connection;
 mod gateway;
 #[cfg(test)]
@@ -63,6 +64,7 @@ mod verifier_tests;
 mod wire_tests;
 mod write;
 
+pub use self::clock::ManualClock;
 pub use self::gateway::{FakeGateway, GatewayBuilder};
 pub use self::http::{Malformed, RawRequest};
 pub use self::record::RecordedAttempt;
@@ -72,3 +74,5 @@ pub use self::shared::ANY;
 pub use self::verdict::Verdict;
 pub use self::verification::Verification;
 pub use self::verifier::verify;
+
+pub use crate::edge::ambient::Ambient;
