@@ -56,10 +56,11 @@ pub(crate) async fn run<E: Exchange>(
         let Ok(permit) = gates.circuit.admit(now) else {
             break StopReason::CircuitOpen;
         };
-        let identity = match exchange.identity(run.left(now.monotonic)).await {
-            Ok(identity) => identity,
-            Err(error) => return Err(teller.unsigned(error, &run, clock())),
-        };
+        let left = run.left(now.monotonic);
+        let identity = exchange
+            .identity(left)
+            .await
+            .map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
         if let Err(reason) = run.next(now.monotonic) {
             break reason;
@@ -68,10 +69,10 @@ pub(crate) async fn run<E: Exchange>(
         let (number, timeout) = run.begin(now.monotonic);
         teller.begins();
         // Boxed, so that a call that waits holds nothing of the attempt.
-        let seen = match Box::pin(exchange.attempt(order, &identity, number, timeout)).await {
-            Ok(seen) => seen,
-            Err(error) => return Err(teller.unsigned(error, &run, clock())),
-        };
+        let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout));
+        let seen = attempt
+            .await
+            .map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
         let settle = |effect| permit.settle(effect, now, gates.ambient.draw());
         let draw = gates.ambient.draw();

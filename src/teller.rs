@@ -126,8 +126,7 @@ impl<'a> Teller<'a> {
     }
 
     /// No identity could be had, or nothing could be signed with it.
-    pub(crate) fn unsigned(mut self, error: Error, run: &Attempts<'_>, now: Moment) -> Error {
-        let mut error = error;
+    pub(crate) fn unsigned(&mut self, mut error: Error, run: &Attempts<'_>, now: Moment) -> Error {
         let story = self.take_story(now);
         let inner = error.inner_mut();
         inner.story = Some(story);
