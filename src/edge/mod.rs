@@ -2,12 +2,19 @@
 #![allow(dead_code, reason = "wired in by the call and its loop")]
 
 pub(crate) mod ambient;
+pub(crate) mod body;
 pub(crate) mod canonical;
 pub(crate) mod clock_skew;
 pub(crate) mod credential_state;
 pub(crate) mod credentials;
 pub(crate) mod environment;
 pub(crate) mod fault;
+#[cfg(test)]
+pub(crate) mod hand;
 pub(crate) mod path;
+pub(crate) mod pool;
 pub(crate) mod sigv4;
+pub(crate) mod sort;
 pub(crate) mod target;
+pub(crate) mod tls;
+pub(crate) mod transport;
