@@ -20,6 +20,15 @@ pub(crate) struct Gates {
     pub(crate) budget: RetryBudget,
 }
 
+impl Gates {
+    /// A wait of zero is not slept: the runtime's timer would make a millisecond of it.
+    async fn wait(&self, wait: Duration) {
+        if !wait.is_zero() {
+            self.ambient.sleep(wait).await;
+        }
+    }
+}
+
 /// The times that bound a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
@@ -87,15 +96,10 @@ pub(crate) async fn run<E: Exchange>(
                 }
                 teller.waits(Duration::ZERO);
             }
-            Decision::Retry {
-                wait,
-                token: reserved,
-            } => {
+            Decision::Retry(wait, reserved) => {
                 token = reserved;
                 teller.waits(wait);
-                if !wait.is_zero() {
-                    gates.ambient.sleep(wait).await;
-                }
+                gates.wait(wait).await;
             }
             Decision::Stop(reason) => break reason,
         }

@@ -259,7 +259,7 @@ impl Captured {
             match run.observe(&self.outcome(), now, Draw::HIGHEST, &budget, |_| false) {
                 Decision::Return => return (run.begun(), None, recovered),
                 Decision::Recover(_) => recovered = true,
-                Decision::Retry { token, .. } => token.spend(),
+                Decision::Retry(_, token) => token.spend(),
                 Decision::Stop(reason) => return (run.begun(), Some(reason), recovered),
                 other => panic!("{other:?}"),
             }

@@ -217,11 +217,11 @@ impl Drop for Landing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::moment::{Draw, Moment, some_moment};
+    use crate::edge::hand::Hand;
+    use crate::policy::moment::{Draw, some_moment};
     use aws_credential_types::provider::error::CredentialsError;
     use aws_credential_types::provider::{self, ProvideCredentials, future};
     use std::error::Error;
-    use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::SystemTime;
     use tokio::sync::Semaphore;
@@ -229,35 +229,6 @@ mod tests {
 
     const PLENTY: Duration = Duration::from_secs(3_600);
     const HOUR: Duration = Duration::from_secs(3_600);
-
-    /// Both clocks, turned by hand.
-    struct Hand(Mutex<(Moment, Draw)>);
-
-    impl Hand {
-        fn advance(&self, time: Duration) {
-            let mut now = self.0.lock().unwrap();
-            now.0.monotonic += time;
-            now.0.wall += time;
-        }
-
-        fn thaw_after(&self, time: Duration) {
-            self.0.lock().unwrap().0.wall += time;
-        }
-    }
-
-    impl Ambient for Hand {
-        fn now(&self) -> Moment {
-            self.0.lock().unwrap().0
-        }
-
-        fn draw(&self) -> Draw {
-            self.0.lock().unwrap().1
-        }
-
-        fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            Box::pin(std::future::pending())
-        }
-    }
 
     type Script = Box<dyn Fn(usize) -> Answer + Send + Sync>;
 
@@ -336,7 +307,7 @@ mod tests {
         }
 
         fn of(provider: Scripted) -> Rig {
-            let clock = Arc::new(Hand(Mutex::new((some_moment(), Draw::LOWEST))));
+            let clock = Hand::new();
             let provider = Arc::new(provider);
             let shared =
                 SharedCredentialsProvider::from(Arc::clone(&provider) as Arc<dyn ProvideCredentials>);
@@ -468,7 +439,7 @@ mod tests {
     #[tokio::test]
     async fn jitter_gives_away_at_most_a_fifth_of_the_early_window() {
         let rig = Rig::new(hourly);
-        rig.clock.0.lock().unwrap().1 = Draw::HIGHEST;
+        rig.clock.throw(Draw::HIGHEST);
         assert_eq!(rig.id().await, "AKID0");
         rig.clock.advance(HOUR - Duration::from_secs(241));
         rig.id().await;

@@ -9,6 +9,8 @@ pub(crate) mod credentials;
 pub(crate) mod environment;
 pub(crate) mod exchange;
 pub(crate) mod fault;
+#[cfg(test)]
+pub(crate) mod hand;
 pub(crate) mod order;
 pub(crate) mod path;
 pub(crate) mod pool;

@@ -183,3 +183,56 @@ struct State {
 
 /// What the client calls itself, unless its user does.
 pub(crate) const USER_AGENT: &str = concat!("eastwest/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::moment::some_moment;
+
+    #[test]
+    fn of_many_exchanges_that_are_cut_at_once_one_replaces_the_client() {
+        let pool = Pool::new(TransportSettings::default()).unwrap();
+        let now = some_moment();
+        let (one, other) = (pool.lease(now), pool.lease(now));
+        pool.renew_after(&one);
+        let fresh = pool.lease(now);
+        assert_ne!(fresh.generation, one.generation);
+        pool.renew_after(&other);
+        assert_eq!(pool.lease(now).generation, fresh.generation);
+    }
+
+    #[test]
+    fn an_answer_over_the_old_client_says_nothing_of_the_new_one() {
+        let pool = Pool::new(TransportSettings::default()).unwrap();
+        let now = some_moment();
+        let old = pool.lease(now);
+        pool.renew();
+        pool.give_back(&old, now, true);
+        let new = pool.lease(now);
+        assert!(!new.answered);
+        pool.give_back(&new, now, true);
+        assert!(pool.lease(now).answered);
+    }
+
+    #[test]
+    fn only_an_idle_time_beyond_the_limit_replaces_the_client() {
+        let pool = Pool::new(TransportSettings::default()).unwrap();
+        let mut now = some_moment();
+        let first = pool.lease(now);
+        now.wall += Duration::from_secs(15);
+        assert_eq!(pool.lease(now).generation, first.generation);
+        now.wall += Duration::from_secs(16);
+        let woken = pool.lease(now);
+        assert_ne!(woken.generation, first.generation);
+        assert_eq!(woken.idle, Duration::from_secs(16));
+    }
+
+    #[test]
+    fn no_setting_that_is_public_shows_a_key() {
+        let shown = format!("{:?}", Pool::new(TransportSettings::default()).unwrap());
+        assert!(
+            shown.contains("Bundled and 0 added") && shown.contains("identity: None"),
+            "{shown}"
+        );
+    }
+}

@@ -243,3 +243,6 @@ fn request(
 const FROZEN: Duration = Duration::from_secs(1);
 /// A connection that nobody used for this long may be gone at the other end.
 const STALE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

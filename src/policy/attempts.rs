@@ -38,13 +38,9 @@ pub struct Terms {
 pub enum Decision {
     /// Put something right and send anew at once.
     Recover(Recovery),
-    /// Wait, then send anew. The token is reserved, and given back if it is dropped.
-    Retry {
-        /// How long to wait; zero is no wait.
-        wait: Duration,
-        /// The retry's token, to be spent when the attempt begins.
-        token: RetryToken,
-    },
+    /// Wait so long (zero is no wait), then send anew. The token is reserved: it is to be spent when the attempt
+    /// begins, and gives itself back where it is dropped.
+    Retry(Duration, RetryToken),
     /// The call succeeded.
     Return,
     /// The call is given up.
@@ -322,7 +318,7 @@ impl<'a> Attempts<'a> {
             self.thaws = self.thaws.saturating_add(1);
         }
         self.retries = self.retries.saturating_add(1);
-        Decision::Retry { wait, token }
+        Decision::Retry(wait, token)
     }
 }
 
@@ -436,7 +432,7 @@ mod tests {
 
     fn wait(decision: Decision) -> Duration {
         match decision {
-            Decision::Retry { wait, token } => {
+            Decision::Retry(wait, token) => {
                 token.spend();
                 wait
             }
@@ -832,7 +828,7 @@ mod tests {
                 }
                 let outcome = if status == 0 { Outcome::Lost { how: Loss::TimedOut, thawed: false } } else { reply.outcome(None) };
                 match step(&rig, &mut run, &outcome) {
-                    Decision::Retry { wait, token } => {
+                    Decision::Retry(wait, token) => {
                         token.spend();
                         prop_assert!(run.begun() < max_attempts);
                         prop_assert!(repeatable || !run.may_have_committed());
