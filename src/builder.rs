@@ -14,6 +14,7 @@ use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
+use crate::edge::user_token::UserTokenSource;
 use crate::error::Error;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
@@ -44,6 +45,7 @@ pub struct ClientBuilder {
     overrides: Overrides,
     breaker: BreakerSettings,
     retry_budget: Option<RetryBudget>,
+    user_tokens: Option<Arc<dyn UserTokenSource>>,
     idempotency_header: String,
     user_token_header: String,
     announce_time_budget: bool,
@@ -68,6 +70,7 @@ impl ClientBuilder {
             overrides: Overrides::default(),
             breaker: BreakerSettings::default(),
             retry_budget: None,
+            user_tokens: None,
             idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
             user_token_header: headers::USER_TOKEN.to_string(),
             announce_time_budget: true,
@@ -108,13 +111,8 @@ impl ClientBuilder {
         secret_access_key: impl Into<String>,
         session_token: Option<String>,
     ) -> ClientBuilder {
-        let credentials = Credentials::new(
-            access_key_id,
-            secret_access_key,
-            session_token,
-            None,
-            "static credentials",
-        );
+        let credentials =
+            Credentials::new(access_key_id, secret_access_key, session_token, None, "static credentials");
         self.credentials_provider(credentials)
     }
 
@@ -258,6 +256,19 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets where calls get their user's token from, unless they bring their own.
+    pub fn user_token_source(mut self, source: impl UserTokenSource + 'static) -> ClientBuilder {
+        self.user_tokens = Some(Arc::new(source));
+        self
+    }
+
+    /// Sets the name of the header that carries the user's token; `x-user-token` by default. `authorization` is the
+    /// signature's.
+    pub fn user_token_header(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.user_token_header = name.into();
+        self
+    }
+
     /// Does not tell the callee how long it is waited for (`x-time-budget-ms`).
     pub fn without_time_budget_header(mut self) -> ClientBuilder {
         self.announce_time_budget = false;
@@ -339,31 +350,17 @@ impl ClientBuilder {
     pub fn build(self) -> Result<ServiceClient, Error> {
         self.overrides.check()?;
         let base = BaseUrl::parse(&self.base_url, self.allow_http)?;
-        let region = self
-            .region
-            .as_deref()
-            .map(str::trim)
-            .filter(|region| !region.is_empty());
+        let region = self.region.as_deref().map(str::trim).filter(|region| !region.is_empty());
         let Some(region) = region else {
-            return Err(Error::configuration(
-                "region",
-                "not set, and never guessed from the host",
-            ));
+            return Err(Error::configuration("region", "not set, and never guessed from the host"));
         };
         let Some(credentials) = self.credentials else {
             return Err(Error::configuration("credentials", "no provider is set"));
         };
-        self.breaker
-            .check()
-            .map_err(|(field, reason)| Error::configuration(field, reason))?;
+        self.breaker.check().map_err(|(field, reason)| Error::configuration(field, reason))?;
         let settings = self.overrides.over(&Settings::default());
-        let budget = self
-            .retry_budget
-            .unwrap_or_else(|| RetryBudget::new(settings.profile.retry_budget()));
-        if budget
-            .capacity()
-            .is_some_and(|capacity| capacity < settings.profile.max_attempts - 1)
-        {
+        let budget = self.retry_budget.unwrap_or_else(|| RetryBudget::new(settings.profile.retry_budget()));
+        if budget.capacity().is_some_and(|capacity| capacity < settings.profile.max_attempts - 1) {
             tracing::warn!(
                 "the retry budget holds less than one call's retries: max_attempts is never reached"
             );
@@ -374,15 +371,9 @@ impl ClientBuilder {
         };
         let api_id = self.api_id.as_deref().map(api_id).transpose()?;
         let signer = Signer::new(region, self.service)?.also_signing(names.idempotency_key.clone());
-        let cache = CacheSettings {
-            early: CREDENTIAL_REFRESH_BEFORE_EXPIRY,
-            ..CacheSettings::default()
-        };
+        let cache = CacheSettings { early: CREDENTIAL_REFRESH_BEFORE_EXPIRY, ..CacheSettings::default() };
         let transport = TransportSettings {
-            connect_timeout: settings
-                .profile
-                .connect_timeout
-                .min(settings.profile.attempt_timeout),
+            connect_timeout: settings.profile.connect_timeout.min(settings.profile.attempt_timeout),
             pool_idle_timeout: self.pool_idle_timeout,
             environment_proxies: self.environment_proxy,
             resolve: self.resolve,
@@ -395,27 +386,15 @@ impl ClientBuilder {
             skew: ClockSkew::default(),
             transport: Transport::new(transport, Arc::clone(&self.ambient))?,
             announce_time_budget: self.announce_time_budget,
-            header_limit: if api_id.is_some() {
-                PRIVATE_HEADER_LIMIT
-            } else {
-                HEADER_LIMIT
-            },
+            header_limit: if api_id.is_some() { PRIVATE_HEADER_LIMIT } else { HEADER_LIMIT },
             api_id,
+            user_tokens: self.user_tokens,
+            user_token_header: names.user_token.clone(),
             ambient: Arc::clone(&self.ambient),
         };
         let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.ambient));
-        let gates = Gates {
-            ambient: self.ambient,
-            circuit,
-            budget,
-        };
-        Ok(ServiceClient(Arc::new(Shared {
-            base,
-            settings,
-            names,
-            gates,
-            edge,
-        })))
+        let gates = Gates { ambient: self.ambient, circuit, budget };
+        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge })))
     }
 }
 
@@ -432,12 +411,8 @@ impl fmt::Debug for ClientBuilder {
 fn header_name(field: &'static str, name: &str) -> Result<HeaderName, Error> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
-    let standing = [
-        headers::HOP_COUNT,
-        headers::CORRELATION_ID,
-        headers::TIME_BUDGET_MS,
-        headers::ATTEMPT_COUNT,
-    ];
+    let standing =
+        [headers::HOP_COUNT, headers::CORRELATION_ID, headers::TIME_BUDGET_MS, headers::ATTEMPT_COUNT];
     if standing.contains(&parsed)
         || headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
             && parsed != headers::IDEMPOTENCY_KEY
@@ -468,9 +443,7 @@ fn tls_settings(
     for pem in more_roots {
         roots = roots.and_pem(pem)?;
     }
-    let identity = identity
-        .map(|(chain, key)| ClientIdentity::from_pem(&chain, &key))
-        .transpose()?;
+    let identity = identity.map(|(chain, key)| ClientIdentity::from_pem(&chain, &key)).transpose()?;
     Ok(TlsSettings { roots, identity })
 }
 

@@ -4,6 +4,7 @@ use crate::client::Shared;
 use crate::context::{CallContext, HopLimit, IdempotencyKey, headers};
 use crate::edge::order::Order;
 use crate::edge::path::Path;
+use crate::edge::user_token::UserToken;
 use crate::error::{Error, ErrorKind};
 use crate::policy::attempts::StopReason;
 use crate::policy::backoff::Backoff;
@@ -35,6 +36,7 @@ pub struct Call {
     body: Bytes,
     is_json: bool,
     key: Key,
+    user_token: Option<UserToken>,
     by_reference: bool,
     overrides: Overrides,
     fault: Option<Error>,
@@ -49,11 +51,7 @@ enum Key {
 
 impl Call {
     pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
-        let key = if carries_key(&method) {
-            Key::Fresh
-        } else {
-            Key::None
-        };
+        let key = if carries_key(&method) { Key::Fresh } else { Key::None };
         Call {
             shared,
             context,
@@ -64,6 +62,7 @@ impl Call {
             body: Bytes::new(),
             is_json: false,
             key,
+            user_token: None,
             by_reference: false,
             overrides: Overrides::default(),
             fault: None,
@@ -107,10 +106,7 @@ impl Call {
                 self.body = body.into();
                 self.is_json = true;
             }
-            Err(_) => self.keep_fault(Error::configuration(
-                "body",
-                "the value cannot be written as JSON",
-            )),
+            Err(_) => self.keep_fault(Error::configuration("body", "the value cannot be written as JSON")),
         }
         self
     }
@@ -128,10 +124,7 @@ impl Call {
     /// time, and another intent another one. Without this, a call of an unsafe method gets one fresh UUID.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Call {
         if !carries_key(&self.method) {
-            self.keep_fault(Error::configuration(
-                "idempotency_key",
-                "a safe method carries none",
-            ));
+            self.keep_fault(Error::configuration("idempotency_key", "a safe method carries none"));
             return self;
         }
         match IdempotencyKey::new(key) {
@@ -151,6 +144,17 @@ impl Call {
     /// Allows sending again without a key: the callee recognises a repeat by a reference of its own in the request.
     pub fn repeat_safe_by_reference(mut self) -> Call {
         self.by_reference = true;
+        self
+    }
+
+    /// Sends this user's token, in place of what the client's source would give, in a header of its own.
+    ///
+    /// It is not signed, logged or kept; after a 401 there is no other to try.
+    pub fn user_token(mut self, token: impl AsRef<str>) -> Call {
+        match UserToken::new(token) {
+            Ok(token) => self.user_token = Some(token),
+            Err(fault) => self.keep_fault(Error::configuration("user_token", fault.to_string())),
+        }
         self
     }
 
@@ -236,34 +240,18 @@ impl Call {
             deadline,
             min_attempt_time: settings.profile.min_attempt_time,
         };
-        let ids = (
-            self.context.correlation_id().to_owned(),
-            key.map(|key| key.as_str().to_owned()),
-        );
+        let ids = (self.context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
         let teller = Teller::new(&order.method, order.target.path(), repeatable, start, ids);
-        retry_loop::run(
-            &self.shared.edge,
-            &self.shared.gates,
-            &order,
-            (&terms, bounds),
-            teller,
-        )
-        .await
+        retry_loop::run(&self.shared.edge, &self.shared.gates, &order, (&terms, bounds), teller).await
     }
 
     /// The template of all attempts.
     fn order(&mut self, settings: &Settings, key: Option<&IdempotencyKey>) -> Result<Order, Error> {
-        let hop = self
-            .context
-            .next_hop()
-            .map_err(|limit| self.too_many_hops(&limit))?;
+        let hop = self.context.next_hop().map_err(|limit| self.too_many_hops(&limit))?;
         let target = self.shared.base.target(&self.path, &self.query)?;
         if self.body.len() > settings.request_body_limit {
             let limit = settings.request_body_limit;
-            return Err(Error::too_large(
-                "body",
-                format!("{} bytes, the limit is {limit}", self.body.len()),
-            ));
+            return Err(Error::too_large("body", format!("{} bytes, the limit is {limit}", self.body.len())));
         }
         let by_caller = std::mem::take(&mut self.headers);
         let mut order_headers = by_caller.clone();
@@ -294,6 +282,7 @@ impl Call {
             headers: order_headers,
             body_hash: self.shared.edge.body_hash(&self.body),
             body: self.body.clone(),
+            user_token: self.user_token.take(),
             response_body_limit: settings.response_body_limit,
             error_body_limit: settings.error_body_limit,
         })
@@ -308,11 +297,7 @@ impl Call {
     fn checked_header(&self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
         let parsed = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Error::configuration("header", "the name is not a header name (RFC 9110, 5.1)"))?;
-        if headers::is_reserved(
-            &parsed,
-            &self.shared.names.idempotency_key,
-            &self.shared.names.user_token,
-        ) {
+        if headers::is_reserved(&parsed, &self.shared.names.idempotency_key, &self.shared.names.user_token) {
             let reason = format!("`{parsed}` is not the caller's to set");
             return Err(Error::configuration("header", reason));
         }
@@ -323,10 +308,7 @@ impl Call {
         let value = HeaderValue::from_str(value).or_else(|_| HeaderValue::from_bytes(value.as_bytes()));
         match value {
             Ok(value) => Ok((parsed, value)),
-            Err(_) => Err(Error::configuration(
-                "header",
-                format!("the value of `{parsed}` is not valid"),
-            )),
+            Err(_) => Err(Error::configuration("header", format!("the value of `{parsed}` is not valid"))),
         }
     }
 

@@ -18,10 +18,7 @@ pub struct CircuitBreaker {
 
 impl CircuitBreaker {
     pub(crate) fn new(settings: BreakerSettings, ambient: Arc<dyn Ambient>) -> CircuitBreaker {
-        CircuitBreaker {
-            breaker: Arc::new(Mutex::new(Breaker::new(settings))),
-            ambient,
-        }
+        CircuitBreaker { breaker: Arc::new(Mutex::new(Breaker::new(settings))), ambient }
     }
 
     /// The state now.
@@ -54,10 +51,7 @@ impl CircuitBreaker {
     /// Asks for an attempt; refused, it says when to come back.
     pub(crate) fn admit(&self, now: Moment) -> Result<Permit<'_>, Duration> {
         match self.lock().admit(now) {
-            Ok(ticket) => Ok(Permit {
-                circuit: self,
-                ticket: Some(ticket),
-            }),
+            Ok(ticket) => Ok(Permit { circuit: self, ticket: Some(ticket) }),
             Err(refused) => Err(refused.retry_after),
         }
     }
@@ -70,9 +64,7 @@ impl CircuitBreaker {
 
 impl fmt::Debug for CircuitBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CircuitBreaker")
-            .field("state", &self.state())
-            .finish()
+        f.debug_struct("CircuitBreaker").field("state", &self.state()).finish()
     }
 }
 

@@ -90,12 +90,7 @@ impl ServiceClient {
     /// `path` is URL path text below the base: valid `%XX` escapes are kept, what a path may not hold is encoded;
     /// a query or fragment in it is an error. Use [`Call::segments`] for data.
     pub fn request(&self, context: &CallContext, method: Method, path: impl AsRef<str>) -> Call {
-        Call::new(
-            Arc::clone(&self.0),
-            context.clone(),
-            method,
-            Path::from(path.as_ref()),
-        )
+        Call::new(Arc::clone(&self.0), context.clone(), method, Path::from(path.as_ref()))
     }
 
     /// Begins a GET.
@@ -145,7 +140,7 @@ impl ServiceClient {
     /// # Errors
     /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had within `within`.
     pub async fn warm_up(&self, within: Duration) -> Result<(), Error> {
-        self.0.edge.identity(within).await.map(drop)
+        self.0.edge.warm_up(within).await
     }
 }
 

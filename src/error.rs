@@ -196,10 +196,7 @@ impl Error {
     /// The message of gateway or callee. At most 512 characters, cleaned; untrusted all the same.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
-        self.0
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.message.as_deref())
+        self.0.answer.as_ref().and_then(|answer| answer.message.as_deref())
     }
 
     /// The last answer's body, up to the limit on what is kept (64 KiB by default).
@@ -216,11 +213,8 @@ impl Error {
     /// [`ErrorKind::Decode`] if there is no body, or it is not the JSON of a `T`.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(self.body()).map_err(|cause| {
-            let mut error = Error::of(
-                ErrorKind::Decode,
-                None,
-                "the error's body is not the JSON asked for".into(),
-            );
+            let mut error =
+                Error::of(ErrorKind::Decode, None, "the error's body is not the JSON asked for".into());
             error.0.cause = Some(Box::new(NotThisJson::from(&cause)));
             error
         })
@@ -241,10 +235,7 @@ impl Error {
     /// How long the call took.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.0
-            .story
-            .as_ref()
-            .map_or(Duration::ZERO, |story| story.elapsed)
+        self.0.story.as_ref().map_or(Duration::ZERO, |story| story.elapsed)
     }
 
     /// When the first attempt was sent, by this process's wall clock.
@@ -280,10 +271,7 @@ impl Error {
     /// The idempotency key of the call.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
-        self.0
-            .story
-            .as_ref()
-            .and_then(|story| story.idempotency_key.as_deref())
+        self.0.story.as_ref().and_then(|story| story.idempotency_key.as_deref())
     }
 
     /// The one status that every attempt showed, if there were several.
@@ -351,10 +339,7 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0
-            .cause
-            .as_ref()
-            .map(|cause| &**cause as &(dyn StdError + 'static))
+        self.0.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
     }
 }
 
@@ -375,11 +360,7 @@ impl From<&serde_json::Error> for NotThisJson {
             serde_json::error::Category::Io => "unreadable",
             serde_json::error::Category::Syntax => "not JSON",
         };
-        NotThisJson {
-            category,
-            line: cause.line(),
-            column: cause.column(),
-        }
+        NotThisJson { category, line: cause.line(), column: cause.column() }
     }
 }
 

@@ -68,6 +68,7 @@ pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
 pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
+pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};
 pub use error::{Error, ErrorKind};
 pub use policy::attempts::StopReason;
 pub use policy::classify::Class;

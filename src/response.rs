@@ -84,9 +84,7 @@ impl Response {
     fn undecodable(&self, cause: &serde_json::Error) -> Error {
         let kind = self.headers.get(http::header::CONTENT_TYPE);
         let kind = kind.map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let kind = kind
-            .as_deref()
-            .map_or("no content type".into(), |kind| clean(kind, 100));
+        let kind = kind.as_deref().map_or("no content type".into(), |kind| clean(kind, 100));
         let size = self.body.len();
         let what = format!(
             "the body of the {} ({size} bytes, {kind}) is not the JSON asked for",
@@ -122,8 +120,5 @@ impl fmt::Debug for Response {
 /// REST APIs, function URLs and HTTP APIs name it differently.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
     let named = ["x-amzn-requestid", "apigw-requestid", "x-amz-apigw-id"];
-    named
-        .iter()
-        .find_map(|name| headers.get(*name))
-        .and_then(|value| value.to_str().ok())
+    named.iter().find_map(|name| headers.get(*name)).and_then(|value| value.to_str().ok())
 }

@@ -19,6 +19,7 @@ pub(crate) mod sort;
 pub(crate) mod target;
 pub(crate) mod tls;
 pub(crate) mod transport;
+pub(crate) mod user_token;
 
 use crate::error::Cause;
 use crate::policy::moment::Moment;
@@ -47,20 +48,11 @@ pub(crate) struct Seen {
 /// What came of an exchange.
 pub(crate) enum Shown {
     /// An answer.
-    Answered {
-        status: StatusCode,
-        headers: HeaderMap,
-        body: Bytes,
-        oversized: bool,
-    },
+    Answered { status: StatusCode, headers: HeaderMap, body: Bytes, oversized: bool },
     /// The request may have arrived, and no whole answer came back.
     Lost { how: Loss, thawed: bool, cause: Cause },
     /// Nothing of the request left this process.
-    NeverSent {
-        why: Unsent,
-        reason: String,
-        cause: Cause,
-    },
+    NeverSent { why: Unsent, reason: String, cause: Cause },
 }
 
 impl Seen {
@@ -75,12 +67,7 @@ impl Seen {
     /// The same, as policy sees it.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         match &self.shown {
-            Shown::Answered {
-                status,
-                headers,
-                body,
-                oversized,
-            } => Outcome::Answered(Answer {
+            Shown::Answered { status, headers, body, oversized } => Outcome::Answered(Answer {
                 status: *status,
                 headers,
                 body,
@@ -89,10 +76,7 @@ impl Seen {
                 signature_age: self.signature_age,
                 gateway_now: self.gateway_now,
             }),
-            Shown::Lost { how, thawed, .. } => Outcome::Lost {
-                how: *how,
-                thawed: *thawed,
-            },
+            Shown::Lost { how, thawed, .. } => Outcome::Lost { how: *how, thawed: *thawed },
             Shown::NeverSent { why, .. } => Outcome::NeverSent(*why),
         }
     }

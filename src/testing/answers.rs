@@ -74,21 +74,13 @@ impl Reply {
         rest(
             403,
             ACCESS_DENIED,
-            capital(&not_authorized(
-                "because no identity-based policy allows the execute-api:Invoke action",
-            )),
+            capital(&not_authorized("because no identity-based policy allows the execute-api:Invoke action")),
         )
     }
 
     /// 403: a policy denies the caller explicitly.
     pub fn explicit_deny() -> Self {
-        rest(
-            403,
-            ACCESS_DENIED,
-            capital(&not_authorized(
-                "with an explicit deny in a resource-based policy",
-            )),
-        )
+        rest(403, ACCESS_DENIED, capital(&not_authorized("with an explicit deny in a resource-based policy")))
     }
 
     /// 403: the API key is missing or wrong.
@@ -103,11 +95,7 @@ impl Reply {
 
     /// 403: unsigned, or no such method, path or stage: a REST API says the same to both.
     pub fn missing_authentication_token() -> Self {
-        rest(
-            403,
-            "MissingAuthenticationTokenException",
-            tight("Missing Authentication Token"),
-        )
+        rest(403, "MissingAuthenticationTokenException", tight("Missing Authentication Token"))
     }
 
     /// 403: what a REST API says to a method, path or stage that it does not have;
@@ -148,21 +136,13 @@ impl Reply {
 
     /// 403: the session is over.
     pub fn token_expired() -> Self {
-        rest(
-            403,
-            "ExpiredTokenException",
-            tight("The security token included in the request is expired"),
-        )
+        rest(403, "ExpiredTokenException", tight("The security token included in the request is expired"))
     }
 
     /// 403: the access key or the session token is not known. The type is one that other refusals bear too: the message
     /// tells them apart.
     pub fn token_invalid() -> Self {
-        rest(
-            403,
-            ACCESS_DENIED,
-            tight("The security token included in the request is invalid."),
-        )
+        rest(403, ACCESS_DENIED, tight("The security token included in the request is invalid."))
     }
 
     /// 413 in plain text: the body is over 10 MB.
@@ -179,9 +159,7 @@ impl Reply {
 
     /// 431: the headers are over 10,240 bytes (not captured).
     pub fn headers_too_large() -> Self {
-        of(Surface::RestApi, 431)
-            .header("Content-Type", JSON)
-            .body(tight("Request Header Fields Too Large"))
+        of(Surface::RestApi, 431).header("Content-Type", JSON).body(tight("Request Header Fields Too Large"))
     }
 
     /// 400: the body does not fit the model.
@@ -191,11 +169,7 @@ impl Reply {
 
     /// 400: a required parameter is missing.
     pub fn bad_request_parameters() -> Self {
-        rest(
-            400,
-            BAD_REQUEST,
-            loose("Missing required request parameters: [limit]"),
-        )
+        rest(400, BAD_REQUEST, loose("Missing required request parameters: [limit]"))
     }
 
     /// 415: no mapping for this content type.
@@ -210,9 +184,7 @@ impl Reply {
 
     /// 403 of an HTTP API, which has one answer for every refusal and no type header.
     pub fn http_api_forbidden() -> Self {
-        of(Surface::HttpApi, 403)
-            .header("Content-Type", JSON)
-            .body(tight("Forbidden"))
+        of(Surface::HttpApi, 403).header("Content-Type", JSON).body(tight("Forbidden"))
     }
 
     /// 503 of an HTTP API: its integration timed out or could not be reached; the callee may still be at work.
@@ -233,10 +205,7 @@ pub(super) fn incomplete_signature(message: &str) -> Reply {
 
 /// What is no request at all.
 pub(super) fn bad_request() -> Reply {
-    of(Surface::RestApi, 400)
-        .header("Content-Type", "text/plain")
-        .body("Bad Request")
-        .keep_alive(false)
+    of(Surface::RestApi, 400).header("Content-Type", "text/plain").body("Bad Request").keep_alive(false)
 }
 
 fn rest(status: u16, error_type: &str, body: String) -> Reply {
@@ -247,10 +216,7 @@ fn rest(status: u16, error_type: &str, body: String) -> Reply {
 }
 
 fn of(surface: Surface, status: u16) -> Reply {
-    Reply {
-        surface,
-        ..Reply::status(status)
-    }
+    Reply { surface, ..Reply::status(status) }
 }
 
 fn tight(message: &str) -> String {
@@ -294,10 +260,7 @@ mod tests {
             ("rest-500-invoke-rejected", Reply::lambda_rejected()),
             ("rest-502-function-error", Reply::lambda_failed()),
             ("rest-500-api-configuration", Reply::api_configuration_error()),
-            (
-                "rest-500-authorizer-config-null",
-                Reply::authorizer_configuration_error(),
-            ),
+            ("rest-500-authorizer-config-null", Reply::authorizer_configuration_error()),
             ("rest-401-unauthorized", Reply::unauthorized()),
             ("rest-403-authorizer-deny", Reply::authorizer_denied()),
             ("rest-403-iam-denied", Reply::access_denied()),
@@ -325,11 +288,7 @@ mod tests {
         let captured: Value =
             serde_json::from_str(include_str!("../../tests/data/gateway_responses.json")).unwrap();
         for (id, reply) in named() {
-            let entry = captured
-                .as_array()
-                .unwrap()
-                .iter()
-                .find(|entry| entry["id"] == id);
+            let entry = captured.as_array().unwrap().iter().find(|entry| entry["id"] == id);
             let entry = entry.unwrap_or_else(|| panic!("no capture {id}"));
             assert_eq!(entry["status"], reply.status, "{id}");
             assert_eq!(entry["body"].as_str().unwrap().as_bytes(), reply.body, "{id}");

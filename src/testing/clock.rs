@@ -43,16 +43,8 @@ impl ManualClock {
     /// Starts at the given wall time.
     #[must_use]
     pub fn starting_at(wall: SystemTime) -> ManualClock {
-        let now = Moment {
-            wall,
-            ..system().now()
-        };
-        let hands = Hands {
-            now,
-            draw: Draw::HIGHEST,
-            extra_per_wait: Duration::ZERO,
-            waits: Vec::new(),
-        };
+        let now = Moment { wall, ..system().now() };
+        let hands = Hands { now, draw: Draw::HIGHEST, extra_per_wait: Duration::ZERO, waits: Vec::new() };
         ManualClock(Arc::new(Mutex::new(hands)))
     }
 
@@ -155,9 +147,6 @@ mod tests {
 
     #[test]
     fn it_starts_at_noon() {
-        assert_eq!(
-            httpdate::fmt_http_date(ManualClock::new().wall()),
-            "Fri, 02 Oct 2026 12:00:00 GMT"
-        );
+        assert_eq!(httpdate::fmt_http_date(ManualClock::new().wall()), "Fri, 02 Oct 2026 12:00:00 GMT");
     }
 }

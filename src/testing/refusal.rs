@@ -70,17 +70,11 @@ pub(super) fn signature_expired(attempt: &RecordedAttempt) -> Reply {
 
 /// The answer to a signature from the future, whatever its time.
 pub(super) fn signature_not_yet_current(attempt: &RecordedAttempt) -> Reply {
-    invalid_signature(&verdict::not_yet_current(
-        signed_at(attempt),
-        attempt.received_at(),
-    ))
+    invalid_signature(&verdict::not_yet_current(signed_at(attempt), attempt.received_at()))
 }
 
 fn signed_at(attempt: &RecordedAttempt) -> SystemTime {
-    attempt
-        .header("x-amz-date")
-        .and_then(amz_date::parse)
-        .unwrap_or(attempt.received_at())
+    attempt.header("x-amz-date").and_then(amz_date::parse).unwrap_or(attempt.received_at())
 }
 
 /// The gateway puts a hash of the header's value here; which one makes no difference to a caller.

@@ -118,9 +118,7 @@ impl Shared {
             return refused;
         }
         let mut routes = lock(&self.routes);
-        routes
-            .script(request.method(), path)
-            .map_or_else(Reply::no_such_route, Script::next)
+        routes.script(request.method(), path).map_or_else(Reply::no_such_route, Script::next)
     }
 
     fn attempt(
@@ -157,22 +155,15 @@ pub(super) struct Routes(Vec<Route>);
 impl Routes {
     /// Adds a script, or puts it in the place of the one of the same method and path.
     pub(super) fn set(&mut self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) {
-        self.0
-            .retain(|route| route.method != method || route.path != path);
+        self.0.retain(|route| route.method != method || route.path != path);
         let script = Script(replies.into_iter().collect());
-        self.0.push(Route {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            script,
-        });
+        self.0.push(Route { method: method.to_owned(), path: path.to_owned(), script });
     }
 
     /// The script for a request; one for the very method goes before one for any.
     fn script(&mut self, method: &str, path: &[u8]) -> Option<&mut Script> {
         let at = |wanted: &str| {
-            self.0
-                .iter()
-                .position(|route| route.method == wanted && route.path.as_bytes() == path)
+            self.0.iter().position(|route| route.method == wanted && route.path.as_bytes() == path)
         };
         let found = at(method).or_else(|| at(ANY))?;
         self.0.get_mut(found).map(|route| &mut route.script)

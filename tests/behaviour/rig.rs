@@ -51,9 +51,7 @@ impl Rig {
 
     /// One POST to `/orders`, shaped by the test.
     pub async fn post_with(&self, shape: impl FnOnce(Call) -> Call) -> Result<Response, Error> {
-        shape(self.client().post(&CallContext::root(), "/orders"))
-            .send()
-            .await
+        shape(self.client().post(&CallContext::root(), "/orders")).send().await
     }
 
     /// How many requests the gateway saw.
@@ -72,11 +70,7 @@ impl Rig {
 
     /// The waits between attempts, in milliseconds.
     pub fn waits(&self) -> Vec<u64> {
-        self.clock
-            .waits()
-            .iter()
-            .map(|wait| u64::try_from(wait.as_millis()).unwrap())
-            .collect()
+        self.clock.waits().iter().map(|wait| u64::try_from(wait.as_millis()).unwrap()).collect()
     }
 }
 
@@ -95,9 +89,7 @@ pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
 
 /// A breaker that no test's failures open.
 pub fn out_of_reach() -> BreakerSettings {
-    BreakerSettings::default()
-        .with_failures_in_row(1_000)
-        .with_minimum_outcomes(1_000)
+    BreakerSettings::default().with_failures_in_row(1_000).with_minimum_outcomes(1_000)
 }
 
 /// An attempt time that a hanging gateway is waited for in full.
