@@ -75,3 +75,8 @@ pub use policy::classify::Class;
 pub use policy::profile::Profile;
 pub use policy::retry_budget::RetryBudget;
 pub use response::Response;
+
+/// Compiles and runs what the README shows.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

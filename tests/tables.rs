@@ -137,6 +137,26 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
     assert_eq!(readme_table("| setting | `interactive` |"), in_code);
 }
 
+#[test]
+fn every_test_that_the_pitfalls_name_is_there() {
+    let sources = [
+        include_str!("behaviour/breaker.rs"),
+        include_str!("behaviour/chain.rs"),
+        include_str!("behaviour/retry.rs"),
+        include_str!("behaviour/signature.rs"),
+        include_str!("behaviour/time.rs"),
+        include_str!("tables.rs"),
+    ];
+    let rows = readme_table("| pitfall |");
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        for name in row[2].split(", ") {
+            let function = format!("fn {name}(");
+            assert!(sources.iter().any(|source| source.contains(&function)), "{name}");
+        }
+    }
+}
+
 /// A captured answer, ready for policy.
 struct Captured {
     id: String,
