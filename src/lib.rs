@@ -1,8 +1,76 @@
 //! A client for calling another team's service through an AWS API Gateway.
+//!
+//! Where services call each other through a private API Gateway with IAM authorization, the gateway takes away what a
+//! direct invoke gave for nothing: it never retries, it answers in its own few words, it takes every internal call
+//! out of the account's one token bucket, and Lambda's loop detector no longer sees the path. [`ServiceClient`] does
+//! that work for the caller: it signs every attempt anew, sends the same hop count, correlation id and idempotency
+//! key with each, and drives a retry loop that knows what the gateway's answers mean.
+//!
+//! ```
+//! use eastwest::{CallContext, ErrorKind, ServiceClient};
+//! use eastwest::testing::{FakeGateway, Reply};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let gateway = FakeGateway::builder()
+//!     .credentials("AKIDEXAMPLE", "secret", None)
+//!     .region("eu-central-1")
+//!     .route("POST", "/orders", [Reply::unavailable(), Reply::json(201, r#"{"id":"o-1"}"#)])
+//!     .start()
+//!     .await?;
+//! let orders = ServiceClient::builder(gateway.base_url())
+//!     .region("eu-central-1")
+//!     .static_credentials("AKIDEXAMPLE", "secret", None)
+//!     .build()?;
+//!
+//! let answer = orders.post(&CallContext::root(), "/orders").json(&["A-7"]).send().await?;
+//! assert_eq!(answer.status(), 201);
+//! assert_eq!(answer.attempts().len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | layer | module | what it is for |
+//! |---|---|---|
+//! | the face | `builder`, `client`, `call` | from settings to one intent, from intent to answer |
+//! | | `response`, `error`, `story` | what comes back, and what became of each attempt |
+//! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
+//! | | `circuit`, `settings`, `observe` | the breaker behind its lock; which value holds; what an operator sees |
+//! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
+//! | | [`policy`] | every decision, without I/O, clock, dice or lock |
+//! | the edge | `edge` | all that touches a socket, a clock or dice |
+//! | feature | `testing` | the test kit: a gateway that fails on script, a clock that is turned by hand |
+//!
+//! Arrows point down only, and a test holds them there.
 
+mod builder;
+mod call;
 pub mod callee;
+mod circuit;
+mod client;
 pub mod context;
 mod edge;
+mod error;
+mod observe;
 pub mod policy;
+mod response;
+mod retry_loop;
+mod settings;
+pub mod story;
+mod teller;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+pub use builder::ClientBuilder;
+pub use call::Call;
+pub use circuit::CircuitBreaker;
+pub use client::ServiceClient;
+pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
+pub use error::{Error, ErrorKind};
+pub use policy::attempts::StopReason;
+pub use policy::classify::Class;
+pub use policy::profile::Profile;
+pub use policy::retry_budget::RetryBudget;
+pub use response::Response;

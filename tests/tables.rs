@@ -171,7 +171,7 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
             format!("{} bytes", profile::RESPONSE_BODY_LIMIT),
         ),
         same("error_body_limit", format!("{} bytes", profile::ERROR_BODY_LIMIT)),
-        same("hops a chain may have", eastwest::context::MAX_HOPS.to_string()),
+        same("hops a chain may have", eastwest::MAX_HOPS.to_string()),
     ];
     assert_eq!(readme_table("| setting | `interactive` |"), in_code);
 }
@@ -234,6 +234,7 @@ impl Captured {
             body: self.body.as_bytes(),
             oversized: false,
             clock_gap: Some(self.clock_gap),
+            signature_age: Some(self.clock_gap),
             gateway_now: SystemTime::UNIX_EPOCH,
         })
     }
@@ -258,7 +259,7 @@ impl Captured {
             match run.observe(&self.outcome(), now, Draw::HIGHEST, &budget, |_| false) {
                 Decision::Return => return (run.begun(), None, recovered),
                 Decision::Recover(_) => recovered = true,
-                Decision::Retry { token, .. } => token.spend(),
+                Decision::Retry(_, token) => token.spend(),
                 Decision::Stop(reason) => return (run.begun(), Some(reason), recovered),
                 other => panic!("{other:?}"),
             }

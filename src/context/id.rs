@@ -32,7 +32,12 @@ impl IdempotencyKey {
     /// that survives, or the second run is another intent.
     #[must_use]
     pub fn fresh() -> Self {
-        IdempotencyKey(fresh_uuid(system()).to_string().into())
+        IdempotencyKey::from_uuid(fresh_uuid(system()))
+    }
+
+    /// The key that is this UUID.
+    pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
+        IdempotencyKey(id.to_string().into())
     }
 
     pub(crate) fn from_bytes(key: &[u8]) -> Result<Self, InvalidIdempotencyKey> {

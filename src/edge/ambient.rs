@@ -15,6 +15,10 @@ pub trait Ambient: Send + Sync + 'static {
     fn now(&self) -> Moment;
     /// Throws the dice.
     fn draw(&self) -> Draw;
+    /// Throws the dice for an id: 128 bits that no other id has.
+    fn id_bits(&self) -> u128 {
+        (u128::from(self.draw().0) << 64) | u128::from(self.draw().0)
+    }
     /// Waits. Never called with zero: a wait of zero is not a wait.
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 }
@@ -38,6 +42,11 @@ impl Ambient for System {
         Draw(rand::rng().random())
     }
 
+    #[allow(clippy::disallowed_methods, reason = "this is the one dice")]
+    fn id_bits(&self) -> u128 {
+        rand::rng().random()
+    }
+
     #[allow(clippy::disallowed_methods, reason = "this is the one wait")]
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         Box::pin(tokio::time::sleep(wait))
@@ -56,8 +65,7 @@ pub(crate) fn shared_system() -> Arc<dyn Ambient> {
 
 /// A fresh version 4 UUID from the given dice.
 pub(crate) fn fresh_uuid(ambient: &dyn Ambient) -> uuid::Uuid {
-    let (high, low) = (u128::from(ambient.draw().0), u128::from(ambient.draw().0));
-    uuid::Builder::from_random_bytes((high << 64 | low).to_be_bytes()).into_uuid()
+    uuid::Builder::from_random_bytes(ambient.id_bits().to_be_bytes()).into_uuid()
 }
 
 #[cfg(test)]

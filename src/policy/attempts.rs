@@ -2,7 +2,7 @@
 
 use crate::policy::backoff::{Backoff, Base};
 use crate::policy::breaker::Effect;
-use crate::policy::classify::{Class, Recovery, Retried, clocks_differ};
+use crate::policy::classify::{Class, Recovery, Retried, signed_at_another_time};
 use crate::policy::moment::Draw;
 use crate::policy::outcome::{Answer, Outcome};
 use crate::policy::refine::{Judgement, Refinements};
@@ -38,13 +38,9 @@ pub struct Terms {
 pub enum Decision {
     /// Put something right and send anew at once.
     Recover(Recovery),
-    /// Wait, then send anew. The token is reserved, and given back if it is dropped.
-    Retry {
-        /// How long to wait; zero is no wait.
-        wait: Duration,
-        /// The retry's token, to be spent when the attempt begins.
-        token: RetryToken,
-    },
+    /// Wait so long (zero is no wait), then send anew. The token is reserved: it is to be spent when the attempt
+    /// begins, and gives itself back where it is dropped.
+    Retry(Duration, RetryToken),
     /// The call succeeded.
     Return,
     /// The call is given up.
@@ -119,6 +115,7 @@ pub struct Attempts<'a> {
     server_errors: u32,
     bad_gateways: u32,
     recoveries: Vec<Recovery>,
+    thaws: u32,
     may_have_committed: bool,
     last: Option<Judgement>,
     hint: Option<Duration>,
@@ -136,6 +133,7 @@ impl<'a> Attempts<'a> {
             server_errors: 0,
             bad_gateways: 0,
             recoveries: Vec::new(),
+            thaws: 0,
             may_have_committed: false,
             last: None,
             hint: None,
@@ -207,7 +205,8 @@ impl<'a> Attempts<'a> {
             Hint::After(least) => retry_after::wait(least, draw),
             Hint::Unusable => self.terms.backoff.upper_half(self.retries, draw),
         };
-        self.reserve(judged.class, wait, now, circuit_open, budget)
+        let free = matches!(outcome, Outcome::Lost { thawed: true, .. }) && self.thaws == 0;
+        self.reserve(wait, now, circuit_open, (!free).then_some(budget))
     }
 
     /// Whether the callee may have done the work on any attempt so far.
@@ -268,10 +267,11 @@ impl<'a> Attempts<'a> {
     fn refusal(&self, judged: Judgement, outcome: &Outcome<'_>) -> Option<StopReason> {
         let answer = match outcome {
             Outcome::Answered(answer) => Some(answer),
-            Outcome::Lost(_) | Outcome::NeverSent(_) => None,
+            Outcome::Lost { .. } | Outcome::NeverSent(_) => None,
         };
         let retried = judged.class.rule().retried;
-        let blind = judged.class == Class::ForbiddenUnexplained && !answer.is_some_and(clocks_differ);
+        let blind =
+            judged.class == Class::ForbiddenUnexplained && !answer.is_some_and(signed_at_another_time);
         if retried == Retried::Never || judged.is_stopped() || blind {
             return Some(StopReason::NotRetryable);
         }
@@ -297,26 +297,28 @@ impl<'a> Attempts<'a> {
         capped.then_some(StopReason::StatusCapReached)
     }
 
+    /// Reserves a retry. Without a budget it is the first after a thaw: the callee did nothing, so it costs nothing.
     fn reserve(
         &mut self,
-        class: Class,
         wait: Duration,
         now: Instant,
         circuit_open: bool,
-        budget: &RetryBudget,
+        budget: Option<&RetryBudget>,
     ) -> Decision {
-        debug_assert!(class != Class::Success, "a success is never retried");
         if circuit_open {
             return Decision::Stop(StopReason::CircuitOpen);
         }
-        let Some(token) = budget.reserve() else {
+        let Some(token) = budget.map_or_else(|| Some(RetryToken::free()), RetryBudget::reserve) else {
             return Decision::Stop(StopReason::RetryBudgetExhausted);
         };
         if !self.time.fits(wait, now) {
             return Decision::Stop(StopReason::TimeBudgetExhausted);
         }
+        if budget.is_none() {
+            self.thaws = self.thaws.saturating_add(1);
+        }
         self.retries = self.retries.saturating_add(1);
-        Decision::Retry { wait, token }
+        Decision::Retry(wait, token)
     }
 }
 
@@ -411,6 +413,7 @@ mod tests {
                 body: self.2.as_bytes(),
                 oversized: false,
                 clock_gap,
+                signature_age: clock_gap,
                 gateway_now: SystemTime::UNIX_EPOCH,
             })
         }
@@ -429,7 +432,7 @@ mod tests {
 
     fn wait(decision: Decision) -> Duration {
         match decision {
-            Decision::Retry { wait, token } => {
+            Decision::Retry(wait, token) => {
                 token.spend();
                 wait
             }
@@ -492,7 +495,14 @@ mod tests {
         }
         for loss in [Loss::Connection, Loss::Garbage, Loss::TimedOut, Loss::Truncated] {
             let rig = Rig::unkeyed();
-            let reason = stop(step(&rig, &mut rig.begin(), &Outcome::Lost(loss)));
+            let reason = stop(step(
+                &rig,
+                &mut rig.begin(),
+                &Outcome::Lost {
+                    how: loss,
+                    thawed: false,
+                },
+            ));
             assert_eq!(reason, StopReason::NoIdempotencyKey);
         }
         let rig = Rig::unkeyed();
@@ -686,6 +696,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_retry_after_a_thaw_costs_no_token_and_the_second_does() {
+        let mut rig = Rig::keyed();
+        rig.budget = RetryBudget::new(0);
+        let mut run = rig.begin();
+        let thawed = Outcome::Lost {
+            how: Loss::Connection,
+            thawed: true,
+        };
+        wait(step(&rig, &mut run, &thawed));
+        assert_eq!(
+            stop(step(&rig, &mut run, &thawed)),
+            StopReason::RetryBudgetExhausted
+        );
+    }
+
+    #[test]
     fn a_recovery_needs_no_retry_token_but_an_attempt() {
         let mut rig = Rig::keyed();
         rig.budget = RetryBudget::new(0);
@@ -702,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unexplained_forbidden_is_sent_again_only_if_the_clocks_differ() {
+    fn an_unexplained_forbidden_is_sent_again_only_if_it_was_signed_at_another_time() {
         let rig = Rig::keyed();
         let mut reply = Reply::of(403).with("apigw-requestid", "A");
         reply.2 = r#"{"message":"Forbidden"}"#;
@@ -800,9 +826,9 @@ mod tests {
                 if let Some(hint) = hint {
                     reply = reply.with("retry-after", &hint.to_string());
                 }
-                let outcome = if status == 0 { Outcome::Lost(Loss::TimedOut) } else { reply.outcome(None) };
+                let outcome = if status == 0 { Outcome::Lost { how: Loss::TimedOut, thawed: false } } else { reply.outcome(None) };
                 match step(&rig, &mut run, &outcome) {
-                    Decision::Retry { wait, token } => {
+                    Decision::Retry(wait, token) => {
                         token.spend();
                         prop_assert!(run.begun() < max_attempts);
                         prop_assert!(repeatable || !run.may_have_committed());

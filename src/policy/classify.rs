@@ -285,8 +285,13 @@ impl fmt::Display for Class {
 pub fn classify(outcome: &Outcome<'_>) -> Class {
     match outcome {
         Outcome::Answered(answer) => classify_answer(answer),
-        Outcome::Lost(Loss::TimedOut) => Class::AttemptTimedOut,
-        Outcome::Lost(Loss::Connection | Loss::Garbage | Loss::Truncated) => Class::ConnectionLost,
+        Outcome::Lost {
+            how: Loss::TimedOut, ..
+        } => Class::AttemptTimedOut,
+        Outcome::Lost {
+            how: Loss::Connection | Loss::Garbage | Loss::Truncated,
+            ..
+        } => Class::ConnectionLost,
         Outcome::NeverSent(Unsent::Certificate) => Class::CertificateRefused,
         Outcome::NeverSent(Unsent::ConnectTimeout | Unsent::Dns | Unsent::HandshakeCut | Unsent::Refused) => {
             Class::NeverSent
@@ -354,11 +359,18 @@ fn refused_signature(error: GatewayError, answer: &Answer<'_>) -> Class {
 }
 
 /// Whether the gateway's clock is known to be more than four minutes from ours.
-#[must_use]
-pub(crate) fn clocks_differ(answer: &Answer<'_>) -> bool {
+fn clocks_differ(answer: &Answer<'_>) -> bool {
     answer
         .clock_gap
         .is_some_and(|gap| gap.unsigned_abs() > CLOCK_TOLERANCE_SECS)
+}
+
+/// Whether the gateway answered more than four minutes from the time that was signed, by clock or by delay.
+#[must_use]
+pub(crate) fn signed_at_another_time(answer: &Answer<'_>) -> bool {
+    answer
+        .signature_age
+        .is_some_and(|age| age.unsigned_abs() > CLOCK_TOLERANCE_SECS)
 }
 
 /// How far apart two clocks may be, in seconds, before a refused signature is blamed on them. The gateway allows

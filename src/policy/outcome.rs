@@ -9,7 +9,12 @@ pub enum Outcome<'a> {
     /// The gateway, or the callee behind it, answered.
     Answered(Answer<'a>),
     /// The request may have arrived, and no whole answer came back.
-    Lost(Loss),
+    Lost {
+        /// How it was lost.
+        how: Loss,
+        /// Whether a sandbox that was frozen meanwhile seems to be the cause, and not the callee.
+        thawed: bool,
+    },
     /// Nothing of the request left this process.
     NeverSent(Unsent),
 }
@@ -27,6 +32,8 @@ pub struct Answer<'a> {
     pub oversized: bool,
     /// How many seconds the gateway's clock is ahead of ours (behind, if negative), where the answer tells.
     pub clock_gap: Option<i64>,
+    /// How many seconds after signing the gateway's `Date` is (before, if negative), where the answer has one.
+    pub signature_age: Option<i64>,
     /// The wall clock corrected by what is known of the gateway's clock, when the answer came.
     pub gateway_now: SystemTime,
 }
@@ -43,6 +50,19 @@ pub enum Loss {
     TimedOut,
     /// The body ended before its announced end.
     Truncated,
+}
+
+impl Loss {
+    /// The loss in words.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Loss::Connection => "the connection ended without an answer",
+            Loss::Garbage => "what came back is not HTTP",
+            Loss::TimedOut => "no whole answer in time",
+            Loss::Truncated => "the body ended before its announced end",
+        }
+    }
 }
 
 /// Why nothing was sent.

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Each value can be replaced on the client's builder; those of a call also on the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) total_timeout: Duration,
     pub(crate) attempt_timeout: Duration,
     pub(crate) connect_timeout: Duration,

@@ -81,7 +81,7 @@ impl Refinements {
         let table = classify(outcome);
         let verdict = match outcome {
             Outcome::Answered(answer) => self.refine(answer),
-            Outcome::Lost(_) | Outcome::NeverSent(_) => Verdict::Defer,
+            Outcome::Lost { .. } | Outcome::NeverSent(_) => Verdict::Defer,
         };
         match verdict {
             Verdict::Class(class) => Judgement {
@@ -182,6 +182,7 @@ mod tests {
             body: body.as_bytes(),
             oversized: false,
             clock_gap: None,
+            signature_age: None,
             gateway_now: SystemTime::UNIX_EPOCH,
         }))
     }

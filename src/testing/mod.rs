@@ -1,1 +1,78 @@
-//! The test kit.
+//! The test kit: a gateway that answers, refuses and fails on script.
+//!
+//! [`FakeGateway`] listens on a loopback port and behaves like an AWS API Gateway seen from the caller's side. It
+//! verifies the SigV4 signature of every request with code of its own, on the bytes as they came over the wire; it
+//! answers in API Gateway's words, with its headers; and it can do what a mock of statuses cannot: close, reset, stall
+//! or dribble in the middle of an exchange. Every exchange is kept for the test to look at.
+//!
+//! ```
+//! use eastwest::testing::{FakeGateway, Reply};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let gateway = FakeGateway::builder()
+//!     .verify_signatures(false) // this example does not sign
+//!     .route("GET", "/orders/7", [Reply::throttled(), Reply::json(200, r#"{"id":7}"#)])
+//!     .start()
+//!     .await?;
+//!
+//! let mut stream = tokio::net::TcpStream::connect(gateway.addr()).await?;
+//! stream.write_all(b"GET /prod/orders/7 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
+//! let mut answer = String::new();
+//! stream.read_to_string(&mut answer).await?;
+//!
+//! assert!(answer.starts_with("HTTP/1.1 429 "));
+//! assert!(answer.contains("x-amzn-ErrorType: TooManyRequestsException"));
+//! assert_eq!(gateway.attempts()[0].status(), Some(429));
+//! gateway.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The verifier also stands alone, for requests that were caught elsewhere: [`verify`].
+
+mod amz_date;
+mod answers;
+mod authorization;
+mod body;
+mod canonical;
+mod clock;
+mod connection;
+mod gateway;
+#[cfg(test)]
+mod gateway_tests;
+mod header_line;
+mod http;
+#[cfg(test)]
+mod http_tests;
+#[cfg(test)]
+mod raw_client;
+mod record;
+mod refusal;
+mod reply;
+mod settings;
+mod shared;
+#[cfg(test)]
+mod signed;
+mod verdict;
+mod verification;
+mod verifier;
+#[cfg(test)]
+mod verifier_tests;
+#[cfg(test)]
+mod wire_tests;
+mod write;
+
+pub use self::clock::ManualClock;
+pub use self::gateway::{FakeGateway, GatewayBuilder};
+pub use self::http::{Malformed, RawRequest};
+pub use self::record::RecordedAttempt;
+pub use self::reply::Reply;
+pub use self::settings::{PathEncoding, VerifierSettings};
+pub use self::shared::ANY;
+pub use self::verdict::Verdict;
+pub use self::verification::Verification;
+pub use self::verifier::verify;
+
+pub use crate::edge::ambient::Ambient;

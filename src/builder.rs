@@ -1,0 +1,487 @@
+//! From settings to a client, or to the name of the setting that is wrong.
+
+use crate::circuit::CircuitBreaker;
+use crate::client::{Names, ServiceClient, Shared};
+use crate::context::headers;
+use crate::edge::ambient::{Ambient, shared_system};
+use crate::edge::clock_skew::ClockSkew;
+use crate::edge::credential_state::CacheSettings;
+use crate::edge::credentials::CredentialCache;
+use crate::edge::environment::EnvironmentCredentials;
+use crate::edge::exchange::Edge;
+use crate::edge::pool::TransportSettings;
+use crate::edge::sigv4::Signer;
+use crate::edge::target::BaseUrl;
+use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
+use crate::edge::transport::Transport;
+use crate::error::Error;
+use crate::policy::backoff::Backoff;
+use crate::policy::breaker::BreakerSettings;
+use crate::policy::profile::{CREDENTIAL_REFRESH_BEFORE_EXPIRY, POOL_IDLE_TIMEOUT, Profile};
+use crate::policy::refine::{Sighting, Verdict};
+use crate::policy::retry_budget::RetryBudget;
+use crate::retry_loop::Gates;
+use crate::settings::{Overrides, Settings};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use http::{HeaderName, HeaderValue, StatusCode};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Gathers the settings of a [`ServiceClient`].
+///
+/// Region and credentials have no default; all else has, by the [`Profile`]. What contradicts itself is refused by
+/// [`build`](ClientBuilder::build), by name.
+#[must_use = "a builder does nothing until it builds"]
+pub struct ClientBuilder {
+    base_url: String,
+    allow_http: bool,
+    region: Option<String>,
+    service: String,
+    credentials: Option<SharedCredentialsProvider>,
+    overrides: Overrides,
+    breaker: BreakerSettings,
+    retry_budget: Option<RetryBudget>,
+    idempotency_header: String,
+    user_token_header: String,
+    announce_time_budget: bool,
+    pool_idle_timeout: Duration,
+    environment_proxy: bool,
+    roots: Trust,
+    more_roots: Vec<Vec<u8>>,
+    client_identity: Option<(Vec<u8>, Vec<u8>)>,
+    api_id: Option<String>,
+    resolve: Vec<(String, SocketAddr)>,
+    ambient: Arc<dyn Ambient>,
+}
+
+impl ClientBuilder {
+    pub(crate) fn new(base_url: String) -> ClientBuilder {
+        ClientBuilder {
+            base_url,
+            allow_http: false,
+            region: None,
+            service: "execute-api".to_owned(),
+            credentials: None,
+            overrides: Overrides::default(),
+            breaker: BreakerSettings::default(),
+            retry_budget: None,
+            idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
+            user_token_header: headers::USER_TOKEN.to_string(),
+            announce_time_budget: true,
+            pool_idle_timeout: POOL_IDLE_TIMEOUT,
+            environment_proxy: false,
+            roots: Trust::Bundled,
+            more_roots: Vec::new(),
+            client_identity: None,
+            api_id: None,
+            resolve: Vec::new(),
+            ambient: shared_system(),
+        }
+    }
+
+    /// Sets the Region that signatures name. It is never guessed from the host: a custom domain hides it.
+    pub fn region(mut self, region: impl Into<String>) -> ClientBuilder {
+        self.region = Some(region.into());
+        self
+    }
+
+    /// Sets the service that signatures name: `execute-api` (the default), `lambda` for function URLs, or
+    /// `vpc-lattice-svcs`, whose payload is not signed.
+    pub fn service(mut self, service: impl Into<String>) -> ClientBuilder {
+        self.service = service.into();
+        self
+    }
+
+    /// Sets where credentials come from. They are cached and refreshed by the client, whatever the provider does.
+    pub fn credentials_provider(mut self, provider: impl ProvideCredentials + 'static) -> ClientBuilder {
+        self.credentials = Some(SharedCredentialsProvider::new(provider));
+        self
+    }
+
+    /// Sets fixed credentials, for tests.
+    pub fn static_credentials(
+        self,
+        access_key_id: impl Into<String>,
+        secret_access_key: impl Into<String>,
+        session_token: Option<String>,
+    ) -> ClientBuilder {
+        let credentials = Credentials::new(
+            access_key_id,
+            secret_access_key,
+            session_token,
+            None,
+            "static credentials",
+        );
+        self.credentials_provider(credentials)
+    }
+
+    /// Takes credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, as a Lambda has
+    /// them: a hundredth of the start that the whole AWS chain costs.
+    pub fn environment_credentials(self) -> ClientBuilder {
+        self.credentials_provider(EnvironmentCredentials)
+    }
+
+    /// Takes Region and credentials from the AWS configuration, where it has them.
+    #[cfg(feature = "aws-config")]
+    pub(crate) fn aws_config(mut self, config: &aws_config::SdkConfig) -> ClientBuilder {
+        if let Some(region) = config.region() {
+            self.region = Some(region.as_ref().to_owned());
+        }
+        if let Some(provider) = config.credentials_provider() {
+            self.credentials = Some(provider);
+        }
+        self
+    }
+
+    /// Sets times and counts by name; `standard` by default. Single values set here win over it.
+    pub fn profile(mut self, profile: Profile) -> ClientBuilder {
+        self.overrides.profile = Some(profile);
+        self
+    }
+
+    /// Bounds a whole call: credentials, signing, waits, attempts and bodies.
+    pub fn total_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.overrides.total_timeout = Some(timeout);
+        self
+    }
+
+    /// Bounds one exchange, from connecting to the last byte of the body; it is cut to what is left of the total.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.overrides.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// Bounds TCP and TLS. Kept below the attempt's, so that "surely not sent" can be told.
+    pub fn connect_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.overrides.connect_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the least time that must be left for an attempt to begin.
+    pub fn min_attempt_time(mut self, time: Duration) -> ClientBuilder {
+        self.overrides.min_attempt_time = Some(time);
+        self
+    }
+
+    /// Sets what is kept back of a Lambda's own deadline, to answer in.
+    pub fn deadline_reserve(mut self, reserve: Duration) -> ClientBuilder {
+        self.overrides.deadline_reserve = Some(reserve);
+        self
+    }
+
+    /// Sets the waits between attempts.
+    pub fn backoff(mut self, backoff: Backoff) -> ClientBuilder {
+        self.overrides.backoff = Some(backoff);
+        self
+    }
+
+    /// Sets how often a call is sent in all, the first time included; at least 1.
+    pub fn max_attempts(mut self, attempts: u32) -> ClientBuilder {
+        self.overrides.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Sets how many retries a call makes on a 500.
+    pub fn server_error_retries(mut self, retries: u32) -> ClientBuilder {
+        self.overrides.server_error_retries = Some(retries);
+        self
+    }
+
+    /// Sets how many retries a call makes on a 502.
+    pub fn bad_gateway_retries(mut self, retries: u32) -> ClientBuilder {
+        self.overrides.bad_gateway_retries = Some(retries);
+        self
+    }
+
+    /// Sets the retry budget, its own or one shared with other clients. By default the profile's, of this client.
+    pub fn retry_budget(mut self, budget: RetryBudget) -> ClientBuilder {
+        self.retry_budget = Some(budget);
+        self
+    }
+
+    /// Sets the breaker's thresholds and times.
+    pub fn breaker(mut self, settings: BreakerSettings) -> ClientBuilder {
+        self.breaker = settings;
+        self
+    }
+
+    /// Sets what an answer of this status means.
+    ///
+    /// ```
+    /// # use eastwest::ServiceClient;
+    /// use eastwest::policy::{classify::Class, refine::Verdict};
+    /// use http::StatusCode;
+    ///
+    /// // An API that answers 500 to a validation error.
+    /// let builder = ServiceClient::builder("https://legacy.example/v1")
+    ///     .on_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Rejected));
+    /// # let _ = builder;
+    /// ```
+    pub fn on_status(mut self, status: StatusCode, verdict: Verdict) -> ClientBuilder {
+        self.overrides.refinements.set_status(status, verdict);
+        self
+    }
+
+    /// Sets a function that refines the status table from status, headers and the start of the body.
+    pub fn classifier(
+        mut self,
+        classifier: impl Fn(&Sighting<'_>) -> Verdict + Send + Sync + 'static,
+    ) -> ClientBuilder {
+        self.overrides.refinements.set_classifier(Arc::new(classifier));
+        self
+    }
+
+    /// Sets the limit on request bodies, in bytes; 10,485,760 by default, the gateway's own.
+    pub fn request_body_limit(mut self, bytes: usize) -> ClientBuilder {
+        self.overrides.request_body_limit = Some(bytes);
+        self
+    }
+
+    /// Sets how many bytes of a successful answer's body are read; 10 MiB by default. A longer one is an error.
+    pub fn response_body_limit(mut self, bytes: usize) -> ClientBuilder {
+        self.overrides.response_body_limit = Some(bytes);
+        self
+    }
+
+    /// Sets how many bytes of any other answer's body are kept; 64 KiB by default.
+    pub fn error_body_limit(mut self, bytes: usize) -> ClientBuilder {
+        self.overrides.error_body_limit = Some(bytes);
+        self
+    }
+
+    /// Sets the name of the header that carries the idempotency key; `x-idempotency-key` by default.
+    pub fn idempotency_header(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.idempotency_header = name.into();
+        self
+    }
+
+    /// Does not tell the callee how long it is waited for (`x-time-budget-ms`).
+    pub fn without_time_budget_header(mut self) -> ClientBuilder {
+        self.announce_time_budget = false;
+        self
+    }
+
+    /// Sets how long an idle connection is kept; 15 s by default, under the usual 20 s of servers.
+    pub fn pool_idle_timeout(mut self, timeout: Duration) -> ClientBuilder {
+        self.pool_idle_timeout = timeout;
+        self
+    }
+
+    /// Obeys `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Off by default: signed internal traffic does
+    /// not leave through a proxy because a variable says so.
+    pub fn environment_proxy(mut self) -> ClientBuilder {
+        self.environment_proxy = true;
+        self
+    }
+
+    /// Connects to `address` where the base URL's host is `host`, while `host` is signed, sent and checked against
+    /// the certificate: an endpoint DNS name with the API's own host.
+    pub fn resolve(mut self, host: impl Into<String>, address: SocketAddr) -> ClientBuilder {
+        self.resolve.push((host.into(), address));
+        self
+    }
+
+    /// Trusts the system's certificates in place of the bundled ones: a company's own authority, at the price of
+    /// reading the trust store at start.
+    pub fn platform_roots(mut self) -> ClientBuilder {
+        self.roots = Trust::Platform;
+        self
+    }
+
+    /// Trusts none but the authorities given with [`add_roots_pem`](ClientBuilder::add_roots_pem).
+    pub fn no_other_roots(mut self) -> ClientBuilder {
+        self.roots = Trust::Nobody;
+        self
+    }
+
+    /// Trusts the authorities in this PEM text too.
+    pub fn add_roots_pem(mut self, pem: impl Into<Vec<u8>>) -> ClientBuilder {
+        self.more_roots.push(pem.into());
+        self
+    }
+
+    /// Shows this certificate chain and proves it with this key, both PEM: a custom domain with mutual TLS.
+    pub fn client_certificate_pem(
+        mut self,
+        chain: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> ClientBuilder {
+        self.client_identity = Some((chain.into(), key.into()));
+        self
+    }
+
+    /// Names the API in `x-apigw-api-id`, signed, where the base URL is an interface endpoint's own DNS name.
+    pub fn api_id(mut self, id: impl Into<String>) -> ClientBuilder {
+        self.api_id = Some(id.into());
+        self
+    }
+
+    /// Allows plain `http` to any host: a test container, a sidecar that does the TLS.
+    pub fn dangerously_allow_http(mut self) -> ClientBuilder {
+        self.allow_http = true;
+        self
+    }
+
+    /// Replaces clock, waits and dice; for tests.
+    #[cfg(feature = "testing")]
+    pub fn ambient(mut self, ambient: Arc<dyn Ambient>) -> ClientBuilder {
+        self.ambient = ambient;
+        self
+    }
+
+    /// Builds the client.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration), with [`Error::field`] naming the setting.
+    pub fn build(self) -> Result<ServiceClient, Error> {
+        self.overrides.check()?;
+        let base = BaseUrl::parse(&self.base_url, self.allow_http)?;
+        let region = self
+            .region
+            .as_deref()
+            .map(str::trim)
+            .filter(|region| !region.is_empty());
+        let Some(region) = region else {
+            return Err(Error::configuration(
+                "region",
+                "not set, and never guessed from the host",
+            ));
+        };
+        let Some(credentials) = self.credentials else {
+            return Err(Error::configuration("credentials", "no provider is set"));
+        };
+        self.breaker
+            .check()
+            .map_err(|(field, reason)| Error::configuration(field, reason))?;
+        let settings = self.overrides.over(&Settings::default());
+        let budget = self
+            .retry_budget
+            .unwrap_or_else(|| RetryBudget::new(settings.profile.retry_budget()));
+        if budget
+            .capacity()
+            .is_some_and(|capacity| capacity < settings.profile.max_attempts - 1)
+        {
+            tracing::warn!(
+                "the retry budget holds less than one call's retries: max_attempts is never reached"
+            );
+        }
+        let names = Names {
+            idempotency_key: header_name("idempotency_header", &self.idempotency_header)?,
+            user_token: header_name("user_token_header", &self.user_token_header)?,
+        };
+        let api_id = self.api_id.as_deref().map(api_id).transpose()?;
+        let signer = Signer::new(region, self.service)?.also_signing(names.idempotency_key.clone());
+        let cache = CacheSettings {
+            early: CREDENTIAL_REFRESH_BEFORE_EXPIRY,
+            ..CacheSettings::default()
+        };
+        let transport = TransportSettings {
+            connect_timeout: settings
+                .profile
+                .connect_timeout
+                .min(settings.profile.attempt_timeout),
+            pool_idle_timeout: self.pool_idle_timeout,
+            environment_proxies: self.environment_proxy,
+            resolve: self.resolve,
+            https_only: !base.is_plain_http(),
+            tls: tls_settings(self.roots, &self.more_roots, self.client_identity)?,
+        };
+        let edge = Edge {
+            signer,
+            credentials: CredentialCache::new(credentials, Arc::clone(&self.ambient), cache),
+            skew: ClockSkew::default(),
+            transport: Transport::new(transport, Arc::clone(&self.ambient))?,
+            announce_time_budget: self.announce_time_budget,
+            header_limit: if api_id.is_some() {
+                PRIVATE_HEADER_LIMIT
+            } else {
+                HEADER_LIMIT
+            },
+            api_id,
+            ambient: Arc::clone(&self.ambient),
+        };
+        let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.ambient));
+        let gates = Gates {
+            ambient: self.ambient,
+            circuit,
+            budget,
+        };
+        Ok(ServiceClient(Arc::new(Shared {
+            base,
+            settings,
+            names,
+            gates,
+            edge,
+        })))
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("region", &self.region)
+            .field("service", &self.service)
+            .field("has_credentials", &self.credentials.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+fn header_name(field: &'static str, name: &str) -> Result<HeaderName, Error> {
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
+    let standing = [
+        headers::HOP_COUNT,
+        headers::CORRELATION_ID,
+        headers::TIME_BUDGET_MS,
+        headers::ATTEMPT_COUNT,
+    ];
+    if standing.contains(&parsed)
+        || headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
+            && parsed != headers::IDEMPOTENCY_KEY
+            && parsed != headers::USER_TOKEN
+    {
+        return Err(Error::configuration(field, "the name has another meaning"));
+    }
+    Ok(parsed)
+}
+
+/// Whose certificates are trusted, besides those that are added.
+enum Trust {
+    Bundled,
+    Nobody,
+    Platform,
+}
+
+fn tls_settings(
+    trust: Trust,
+    more_roots: &[Vec<u8>],
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+) -> Result<TlsSettings, Error> {
+    let mut roots = match trust {
+        Trust::Bundled => Roots::bundled(),
+        Trust::Nobody => Roots::none(),
+        Trust::Platform => Roots::platform(),
+    };
+    for pem in more_roots {
+        roots = roots.and_pem(pem)?;
+    }
+    let identity = identity
+        .map(|(chain, key)| ClientIdentity::from_pem(&chain, &key))
+        .transpose()?;
+    Ok(TlsSettings { roots, identity })
+}
+
+fn api_id(id: &str) -> Result<HeaderValue, Error> {
+    let well_formed = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let value = HeaderValue::from_str(id).ok().filter(|_| well_formed);
+    value.ok_or_else(|| Error::configuration("api_id", "letters and digits only"))
+}
+
+/// All header lines of a request: *Amazon API Gateway quotas*, total combined size of request line and header values.
+const HEADER_LIMIT: usize = 10_240;
+
+/// The same for private APIs.
+const PRIVATE_HEADER_LIMIT: usize = 8_000;

@@ -1,0 +1,356 @@
+//! One intent, from builder to answer.
+
+use crate::client::Shared;
+use crate::context::{CallContext, HopLimit, IdempotencyKey, headers};
+use crate::edge::order::Order;
+use crate::edge::path::Path;
+use crate::error::{Error, ErrorKind};
+use crate::policy::attempts::StopReason;
+use crate::policy::backoff::Backoff;
+use crate::policy::profile::Profile;
+use crate::policy::refine::{Sighting, Verdict};
+use crate::response::Response;
+use crate::retry_loop::{self, Bounds};
+use crate::settings::{Overrides, Settings};
+use crate::teller::Teller;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One intent: a method, a path, a body, and one idempotency key for as many attempts as it takes.
+///
+/// Made by the verbs of [`ServiceClient`](crate::ServiceClient). What is not valid is kept and told by
+/// [`send`](Call::send), before anything is sent.
+#[must_use = "a call does nothing until it is sent"]
+pub struct Call {
+    shared: Arc<Shared>,
+    context: CallContext,
+    method: Method,
+    path: Path,
+    query: Vec<(String, String)>,
+    headers: HeaderMap,
+    body: Bytes,
+    is_json: bool,
+    key: Key,
+    by_reference: bool,
+    overrides: Overrides,
+    fault: Option<Error>,
+}
+
+/// Where a call's idempotency key comes from.
+enum Key {
+    Fresh,
+    Given(IdempotencyKey),
+    None,
+}
+
+impl Call {
+    pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
+        let key = if carries_key(&method) {
+            Key::Fresh
+        } else {
+            Key::None
+        };
+        Call {
+            shared,
+            context,
+            method,
+            path,
+            query: Vec::new(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            is_json: false,
+            key,
+            by_reference: false,
+            overrides: Overrides::default(),
+            fault: None,
+        }
+    }
+
+    /// Appends path segments, which are data: each is percent-encoded by itself, `/` inside one becomes `%2F`.
+    ///
+    /// Empty segments, `.` and `..` are refused: they would be another resource.
+    pub fn segments<S: AsRef<str>>(mut self, segments: impl IntoIterator<Item = S>) -> Call {
+        for segment in segments {
+            self.path = self.path.segment(segment.as_ref());
+        }
+        self
+    }
+
+    /// Appends a query pair. Order and repeats are kept; a space is sent as `%20`, a plus as `%2B`.
+    pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Call {
+        self.query.push((name.into(), value.into()));
+        self
+    }
+
+    /// Appends a header. Repeats are kept in order.
+    ///
+    /// Refused are the names that are this client's own (`authorization`, `host`, `content-length`, `x-amz-*`, those
+    /// that ride along), hop-by-hop headers and `x-http-method-override`; and values with control characters.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Call {
+        match self.checked_header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => {
+                self.headers.append(name, value);
+            }
+            Err(fault) => self.keep_fault(fault),
+        }
+        self
+    }
+
+    /// Sets the body to the JSON of `value`, and `content-type: application/json` unless a header says otherwise.
+    pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Call {
+        match serde_json::to_vec(value) {
+            Ok(body) => {
+                self.body = body.into();
+                self.is_json = true;
+            }
+            Err(_) => self.keep_fault(Error::configuration(
+                "body",
+                "the value cannot be written as JSON",
+            )),
+        }
+        self
+    }
+
+    /// Sets the body. It is kept whole and sent byte for byte on every attempt; at most 10,485,760 bytes by default.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Call {
+        self.body = body.into();
+        self.is_json = false;
+        self
+    }
+
+    /// Sets the idempotency key: 1 to 255 visible ASCII characters.
+    ///
+    /// A key made from a clock or from an attempt's number is no key: the same intent must give the same key each
+    /// time, and another intent another one. Without this, a call of an unsafe method gets one fresh UUID.
+    pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Call {
+        if !carries_key(&self.method) {
+            self.keep_fault(Error::configuration(
+                "idempotency_key",
+                "a safe method carries none",
+            ));
+            return self;
+        }
+        match IdempotencyKey::new(key) {
+            Ok(key) => self.key = Key::Given(key),
+            Err(fault) => self.keep_fault(Error::configuration("idempotency_key", fault.to_string())),
+        }
+        self
+    }
+
+    /// Sends no idempotency key. A POST or PATCH is then not sent again where the first sending may have been
+    /// carried out.
+    pub fn no_idempotency_key(mut self) -> Call {
+        self.key = Key::None;
+        self
+    }
+
+    /// Allows sending again without a key: the callee recognises a repeat by a reference of its own in the request.
+    pub fn repeat_safe_by_reference(mut self) -> Call {
+        self.by_reference = true;
+        self
+    }
+
+    /// Takes times and counts from another profile, for this call.
+    pub fn profile(mut self, profile: Profile) -> Call {
+        self.overrides.profile = Some(profile);
+        self
+    }
+
+    /// Bounds the whole call, waits and bodies included.
+    pub fn total_timeout(mut self, timeout: Duration) -> Call {
+        self.overrides.total_timeout = Some(timeout);
+        self
+    }
+
+    /// Bounds one exchange, from connecting to the last byte of the body; it is cut to what is left of the total.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Call {
+        self.overrides.attempt_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how often the call is sent in all, the first time included.
+    pub fn max_attempts(mut self, attempts: u32) -> Call {
+        self.overrides.max_attempts = Some(attempts);
+        self
+    }
+
+    /// Sets the waits between attempts.
+    pub fn backoff(mut self, backoff: Backoff) -> Call {
+        self.overrides.backoff = Some(backoff);
+        self
+    }
+
+    /// Sets what an answer of this status means, for this call.
+    pub fn on_status(mut self, status: StatusCode, verdict: Verdict) -> Call {
+        self.overrides.refinements.set_status(status, verdict);
+        self
+    }
+
+    /// Sets a function that refines the status table, for this call.
+    pub fn classifier(
+        mut self,
+        classifier: impl Fn(&Sighting<'_>) -> Verdict + Send + Sync + 'static,
+    ) -> Call {
+        self.overrides.refinements.set_classifier(Arc::new(classifier));
+        self
+    }
+
+    /// Sets how many bytes of a successful answer's body are read; a longer one is an error.
+    pub fn response_body_limit(mut self, bytes: usize) -> Call {
+        self.overrides.response_body_limit = Some(bytes);
+        self
+    }
+
+    /// Sends the call, as often as the rules allow, until it succeeds or is given up.
+    ///
+    /// Dropping the future is safe at any point: what it held is given back. Whether an attempt on its way was
+    /// carried out is then not known.
+    ///
+    /// # Errors
+    /// Every way in which a call ends without a success: [`Error::kind`] says which.
+    pub async fn send(mut self) -> Result<Response, Error> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        self.overrides.check()?;
+        let settings = self.overrides.over(&self.shared.settings);
+        let key = match std::mem::replace(&mut self.key, Key::None) {
+            Key::Fresh => Some(self.shared.fresh_key()),
+            Key::Given(key) => Some(key),
+            Key::None => None,
+        };
+        let order = self.order(&settings, key.as_ref())?;
+        let repeatable = key.is_some() || self.by_reference || is_idempotent(&self.method);
+        let terms = settings.terms(repeatable);
+        let start = self.shared.gates.ambient.now();
+        let deadline = self
+            .context
+            .time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve)
+            .and_then(|left| start.monotonic.checked_add(left));
+        let bounds = Bounds {
+            total: settings.profile.total_timeout,
+            deadline,
+            min_attempt_time: settings.profile.min_attempt_time,
+        };
+        let ids = (
+            self.context.correlation_id().to_owned(),
+            key.map(|key| key.as_str().to_owned()),
+        );
+        let teller = Teller::new(&order.method, order.target.path(), repeatable, start, ids);
+        retry_loop::run(
+            &self.shared.edge,
+            &self.shared.gates,
+            &order,
+            (&terms, bounds),
+            teller,
+        )
+        .await
+    }
+
+    /// The template of all attempts.
+    fn order(&mut self, settings: &Settings, key: Option<&IdempotencyKey>) -> Result<Order, Error> {
+        let hop = self
+            .context
+            .next_hop()
+            .map_err(|limit| self.too_many_hops(&limit))?;
+        let target = self.shared.base.target(&self.path, &self.query)?;
+        if self.body.len() > settings.request_body_limit {
+            let limit = settings.request_body_limit;
+            return Err(Error::too_large(
+                "body",
+                format!("{} bytes, the limit is {limit}", self.body.len()),
+            ));
+        }
+        let by_caller = std::mem::take(&mut self.headers);
+        let mut order_headers = by_caller.clone();
+        if order_headers.get_all(CONTENT_TYPE).iter().count() > 1 {
+            return Err(Error::configuration("content-type", "given twice"));
+        }
+        if self.is_json && !order_headers.contains_key(CONTENT_TYPE) {
+            order_headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in self.context.trace_headers() {
+            if !by_caller.contains_key(&name) {
+                order_headers.append(name, value.clone());
+            }
+        }
+        order_headers.insert(headers::HOP_COUNT, HeaderValue::from(u16::from(hop.get())));
+        let valid = |field, text: &str| {
+            HeaderValue::from_str(text).map_err(|_| Error::configuration(field, "not a header value"))
+        };
+        let correlation_id = valid("correlation_id", self.context.correlation_id())?;
+        order_headers.insert(headers::CORRELATION_ID, correlation_id);
+        if let Some(key) = key {
+            let key = valid("idempotency_key", key.as_str())?;
+            order_headers.insert(self.shared.names.idempotency_key.clone(), key);
+        }
+        Ok(Order {
+            method: self.method.clone(),
+            target,
+            headers: order_headers,
+            body_hash: self.shared.edge.body_hash(&self.body),
+            body: self.body.clone(),
+            response_body_limit: settings.response_body_limit,
+            error_body_limit: settings.error_body_limit,
+        })
+    }
+
+    fn too_many_hops(&self, limit: &HopLimit) -> Error {
+        let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
+        error.inner_mut().stop_reason = Some(StopReason::HopLimit);
+        error
+    }
+
+    fn checked_header(&self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| Error::configuration("header", "the name is not a header name (RFC 9110, 5.1)"))?;
+        if headers::is_reserved(
+            &parsed,
+            &self.shared.names.idempotency_key,
+            &self.shared.names.user_token,
+        ) {
+            let reason = format!("`{parsed}` is not the caller's to set");
+            return Err(Error::configuration("header", reason));
+        }
+        if value.chars().any(char::is_control) {
+            let reason = format!("the value of `{parsed}` holds a control character");
+            return Err(Error::configuration("header", reason));
+        }
+        let value = HeaderValue::from_str(value).or_else(|_| HeaderValue::from_bytes(value.as_bytes()));
+        match value {
+            Ok(value) => Ok((parsed, value)),
+            Err(_) => Err(Error::configuration(
+                "header",
+                format!("the value of `{parsed}` is not valid"),
+            )),
+        }
+    }
+
+    fn keep_fault(&mut self, fault: Error) {
+        self.fault.get_or_insert(fault);
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("context", &self.context)
+            .field("body_len", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// All methods but the safe ones carry a key (RFC 9110, 9.2.1).
+fn carries_key(method: &Method) -> bool {
+    !method.is_safe()
+}
+
+/// Whether sending twice means the same as sending once (RFC 9110, 9.2.2).
+fn is_idempotent(method: &Method) -> bool {
+    method.is_idempotent()
+}

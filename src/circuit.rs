@@ -1,0 +1,104 @@
+//! The breaker of a client behind its lock, and the permits that give back what a dropped call held.
+
+use crate::edge::ambient::Ambient;
+use crate::policy::breaker::{Breaker, BreakerSettings, Effect, State, Ticket};
+use crate::policy::moment::{Draw, Moment};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The circuit breaker of one client, shared by its clones.
+///
+/// One client calls one callee, so one breaker watches one callee. It looks at attempts, before every one of them.
+#[derive(Clone)]
+pub struct CircuitBreaker {
+    breaker: Arc<Mutex<Breaker>>,
+    ambient: Arc<dyn Ambient>,
+}
+
+impl CircuitBreaker {
+    pub(crate) fn new(settings: BreakerSettings, ambient: Arc<dyn Ambient>) -> CircuitBreaker {
+        CircuitBreaker {
+            breaker: Arc::new(Mutex::new(Breaker::new(settings))),
+            ambient,
+        }
+    }
+
+    /// The state now.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.lock().state(self.ambient.now())
+    }
+
+    /// When the next attempt would be admitted; none if it would be now.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.lock().retry_after(self.ambient.now())
+    }
+
+    /// Opens the circuit until [`reset`](CircuitBreaker::reset) or [`force_closed`](CircuitBreaker::force_closed).
+    pub fn force_open(&self) {
+        self.lock().force_open();
+    }
+
+    /// Closes the circuit, whatever fails, until [`reset`](CircuitBreaker::reset).
+    pub fn force_closed(&self) {
+        self.lock().force_closed();
+    }
+
+    /// Closes the circuit, forgets all it saw and watches again.
+    pub fn reset(&self) {
+        self.lock().reset();
+    }
+
+    /// Asks for an attempt; refused, it says when to come back.
+    pub(crate) fn admit(&self, now: Moment) -> Result<Permit<'_>, Duration> {
+        match self.lock().admit(now) {
+            Ok(ticket) => Ok(Permit {
+                circuit: self,
+                ticket: Some(ticket),
+            }),
+            Err(refused) => Err(refused.retry_after),
+        }
+    }
+
+    /// A poisoned lock means that a thread panicked between two plain assignments; what it guards is still sound.
+    fn lock(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for CircuitBreaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CircuitBreaker")
+            .field("state", &self.state())
+            .finish()
+    }
+}
+
+/// The right to make one attempt. Dropped unsettled, it gives its slot back and counts nothing.
+pub(crate) struct Permit<'a> {
+    circuit: &'a CircuitBreaker,
+    ticket: Option<Ticket>,
+}
+
+impl Permit<'_> {
+    /// Tells the breaker what the attempt showed; answers whether it refuses attempts from now on.
+    pub(crate) fn settle(mut self, effect: Effect, now: Moment, draw: Draw) -> bool {
+        let mut breaker = self.circuit.lock();
+        if let Some(ticket) = self.ticket.take() {
+            if let Some(transition) = breaker.settle(ticket, effect, now, draw) {
+                crate::observe::circuit_changed(&transition);
+            }
+        }
+        breaker.is_open(now)
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.circuit.lock().give_back(ticket);
+        }
+    }
+}

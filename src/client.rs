@@ -1,0 +1,168 @@
+//! One client per callee: the face.
+
+use crate::builder::ClientBuilder;
+use crate::call::Call;
+use crate::circuit::CircuitBreaker;
+use crate::context::{CallContext, IdempotencyKey};
+use crate::edge::ambient::fresh_uuid;
+use crate::edge::exchange::{Edge, Exchange};
+use crate::edge::path::Path;
+use crate::edge::target::BaseUrl;
+use crate::error::Error;
+use crate::policy::retry_budget::RetryBudget;
+use crate::retry_loop::Gates;
+use crate::settings::Settings;
+use http::{HeaderName, Method};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A client of one service behind an AWS API Gateway.
+///
+/// Build one a process and callee, in a Lambda's init phase, and clone it freely: clones share connections,
+/// credentials, breaker and budgets.
+///
+/// ```
+/// use eastwest::{CallContext, Error, ServiceClient};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize)]
+/// struct NewOrder { sku: &'static str, quantity: u32 }
+///
+/// #[derive(Deserialize)]
+/// struct Order { id: String }
+///
+/// async fn place(orders: &ServiceClient, context: &CallContext) -> Result<Order, Error> {
+///     let order = NewOrder { sku: "A-7", quantity: 3 };
+///     orders.post(context, "/orders").json(&order).send().await?.json()
+/// }
+///
+/// let orders = ServiceClient::builder("https://abc123.execute-api.eu-central-1.amazonaws.com/prod")
+///     .region("eu-central-1")
+///     .environment_credentials()
+///     .build()?;
+/// # let _ = (orders, place);
+/// # Ok::<(), Error>(())
+/// ```
+///
+/// A handler cannot forget the context, which carries the hop count: it is the first argument of every verb.
+///
+/// ```compile_fail,E0061
+/// # async fn handler(orders: eastwest::ServiceClient) {
+/// let call = orders.post("/orders");
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ServiceClient(pub(crate) Arc<Shared>);
+
+/// What clones of a client and its calls share.
+pub(crate) struct Shared {
+    pub(crate) base: BaseUrl,
+    pub(crate) settings: Settings,
+    pub(crate) names: Names,
+    pub(crate) gates: Gates,
+    pub(crate) edge: Edge,
+}
+
+/// The header names that an owner may choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    pub(crate) idempotency_key: HeaderName,
+    pub(crate) user_token: HeaderName,
+}
+
+impl ServiceClient {
+    /// Begins a client of the API at `base_url`, stage or base path included.
+    ///
+    /// `https` only, except for loopback hosts. Region and credentials must follow.
+    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(base_url.into())
+    }
+
+    /// Begins a client with Region and credentials from the AWS configuration.
+    #[cfg(feature = "aws-config")]
+    pub fn from_aws_config(base_url: impl Into<String>, config: &aws_config::SdkConfig) -> ClientBuilder {
+        ClientBuilder::new(base_url.into()).aws_config(config)
+    }
+
+    /// Begins a call of any method.
+    ///
+    /// `path` is URL path text below the base: valid `%XX` escapes are kept, what a path may not hold is encoded;
+    /// a query or fragment in it is an error. Use [`Call::segments`] for data.
+    pub fn request(&self, context: &CallContext, method: Method, path: impl AsRef<str>) -> Call {
+        Call::new(
+            Arc::clone(&self.0),
+            context.clone(),
+            method,
+            Path::from(path.as_ref()),
+        )
+    }
+
+    /// Begins a GET.
+    pub fn get(&self, context: &CallContext, path: impl AsRef<str>) -> Call {
+        self.request(context, Method::GET, path)
+    }
+
+    /// Begins a HEAD.
+    pub fn head(&self, context: &CallContext, path: impl AsRef<str>) -> Call {
+        self.request(context, Method::HEAD, path)
+    }
+
+    /// Begins a POST.
+    pub fn post(&self, context: &CallContext, path: impl AsRef<str>) -> Call {
+        self.request(context, Method::POST, path)
+    }
+
+    /// Begins a PUT.
+    pub fn put(&self, context: &CallContext, path: impl AsRef<str>) -> Call {
+        self.request(context, Method::PUT, path)
+    }
+
+    /// Begins a PATCH.
+    pub fn patch(&self, context: &CallContext, path: impl AsRef<str>) -> Call {
+        self.request(context, Method::PATCH, path)
+    }
+
+    /// Begins a DELETE.
+    pub fn delete(&self, context: &CallContext, path: impl AsRef<str>) -> Call {
+        self.request(context, Method::DELETE, path)
+    }
+
+    /// The circuit breaker of this client and its clones.
+    #[must_use]
+    pub fn breaker(&self) -> &CircuitBreaker {
+        &self.0.gates.circuit
+    }
+
+    /// The retry budget of this client and its clones, and of whoever else was given it.
+    #[must_use]
+    pub fn retry_budget(&self) -> &RetryBudget {
+        &self.0.gates.budget
+    }
+
+    /// Fetches credentials ahead of the first call, in a Lambda's init phase.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had within `within`.
+    pub async fn warm_up(&self, within: Duration) -> Result<(), Error> {
+        self.0.edge.identity(within).await.map(drop)
+    }
+}
+
+impl fmt::Debug for ServiceClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceClient")
+            .field("base_url", &self.0.base.to_string())
+            .field("profile", &self.0.settings.profile.name())
+            .field("breaker", &self.0.gates.circuit)
+            .field("retry_budget", &self.0.gates.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// One fresh key for one intent.
+    pub(crate) fn fresh_key(&self) -> IdempotencyKey {
+        IdempotencyKey::from_uuid(fresh_uuid(&*self.gates.ambient))
+    }
+}

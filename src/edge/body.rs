@@ -1,0 +1,100 @@
+//! Reading the body of an answer, up to a limit.
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+
+/// How much of a body is read, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BodyLimits {
+    /// Of a 2xx: 10 MiB, the gateway's own limit on a payload.
+    pub(crate) success: usize,
+    /// Of any other answer: 64 KiB. What comes after is not read.
+    pub(crate) error: usize,
+}
+
+impl Default for BodyLimits {
+    fn default() -> BodyLimits {
+        BodyLimits {
+            success: 10 * 1024 * 1024,
+            error: 64 * 1024,
+        }
+    }
+}
+
+/// How the reading of a body ended.
+pub(crate) enum Ended {
+    /// It broke off.
+    Broken(reqwest::Error),
+    /// It passed its limit.
+    Over,
+    /// With its last byte.
+    Whole,
+}
+
+/// Reads a body up to its limit; of one that goes on the beginning is kept, and its connection is given up.
+pub(crate) async fn read(response: &mut Response, limits: BodyLimits) -> (Bytes, Ended) {
+    let announced = response
+        .content_length()
+        .and_then(|length| usize::try_from(length).ok());
+    let whole = if response.status().is_success() {
+        limits.success
+    } else {
+        limits.error
+    };
+    // What is announced as too long need not be read to be known as such.
+    let limit = if announced.is_some_and(|length| length > whole) {
+        whole.min(limits.error)
+    } else {
+        whole
+    };
+    let mut body = Body::default();
+    let ended = loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => {
+                if !body.push(chunk, limit) {
+                    break Ended::Over;
+                }
+            }
+            Ok(None) => break Ended::Whole,
+            Err(error) => break Ended::Broken(error),
+        }
+    };
+    let mut body = body.into_bytes();
+    if matches!(ended, Ended::Over) {
+        body.truncate(limits.error);
+    }
+    (body, ended)
+}
+
+/// A body as it comes; one that comes in one piece is not copied.
+#[derive(Default)]
+struct Body {
+    first: Bytes,
+    whole: BytesMut,
+}
+
+impl Body {
+    /// Appends a piece, and says whether all of it was within the limit.
+    fn push(&mut self, mut piece: Bytes, limit: usize) -> bool {
+        let room = limit.saturating_sub(self.first.len().max(self.whole.len()));
+        let fits = piece.len() <= room;
+        piece.truncate(room);
+        if self.first.is_empty() {
+            self.first = piece;
+        } else {
+            if self.whole.is_empty() {
+                self.whole.extend_from_slice(&self.first);
+            }
+            self.whole.extend_from_slice(&piece);
+        }
+        fits
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.whole.is_empty() {
+            self.first
+        } else {
+            self.whole.freeze()
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! One call as the wire will see it, before any signature: the template that every attempt starts from.
+
+use crate::edge::sigv4::BodyHash;
+use crate::edge::target::Target;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+
+/// The unsigned template of a call. Nothing of an attempt's signature ever enters it.
+pub(crate) struct Order {
+    pub(crate) method: Method,
+    pub(crate) target: Target,
+    /// The caller's headers and those that ride along with the same value on every attempt.
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// Taken once a call: a retry of a large body signs as fast as one of an empty body.
+    pub(crate) body_hash: BodyHash,
+    pub(crate) response_body_limit: usize,
+    pub(crate) error_body_limit: usize,
+}

@@ -1,0 +1,141 @@
+//! A path as callers give it, and as it goes into a URL.
+
+use crate::edge::fault::Fault;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// A path below a base URL: URL path text, segments of data, or segments appended to text.
+///
+/// The empty path is the base itself; `/` is the base with a trailing slash.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Path {
+    text: String,
+    segments: Vec<String>,
+    trailing_slash: bool,
+}
+
+impl Path {
+    /// Appends one segment of data: every byte that is not unreserved (RFC 3986, section 2.3) is percent-encoded.
+    #[must_use]
+    pub(crate) fn segment(mut self, segment: impl Into<String>) -> Path {
+        self.segments.push(segment.into());
+        self
+    }
+
+    /// Ends the path with a slash.
+    #[must_use]
+    pub(crate) fn trailing_slash(mut self) -> Path {
+        self.trailing_slash = true;
+        self
+    }
+
+    /// Whether nothing at all was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.segments.is_empty() && !self.trailing_slash
+    }
+
+    /// Appends the encoded path to a URL that has none yet, or a base path without a trailing slash.
+    ///
+    /// # Errors
+    /// A path that would not arrive as it was meant.
+    pub(crate) fn write_to(&self, url: &mut String) -> Result<(), Fault> {
+        if !self.text.is_empty() {
+            url.push('/');
+            url.push_str(&encode_text(PATH, &self.text)?);
+        }
+        for (at, segment) in self.segments.iter().enumerate() {
+            match segment.as_str() {
+                "" => return Err(Fault::new(PATH, "holds an empty segment")),
+                "." | ".." => return Err(Fault::new(PATH, "holds a segment of dots")),
+                _ if at == 0 && !self.text.is_empty() && url.ends_with('/') => {}
+                _ => url.push('/'),
+            }
+            url.extend(utf8_percent_encode(segment, RESERVED));
+        }
+        if self.trailing_slash && !(url.ends_with('/') && !self.text.is_empty() && self.segments.is_empty()) {
+            url.push('/');
+        }
+        Ok(())
+    }
+}
+
+impl From<&str> for Path {
+    fn from(text: &str) -> Path {
+        Path::from(text.to_owned())
+    }
+}
+
+impl From<String> for Path {
+    fn from(text: String) -> Path {
+        Path {
+            text,
+            ..Path::default()
+        }
+    }
+}
+
+/// Encodes URL path text, without its leading slash: escapes are kept, with upper-case digits, and every other byte
+/// that a path may not hold is percent-encoded.
+///
+/// # Errors
+/// A stray `%`, a query, a fragment, a control character, an empty segment, and `.` or `..` in any spelling.
+pub(crate) fn encode_text(field: &'static str, text: &str) -> Result<String, Fault> {
+    if text.contains(char::is_control) {
+        return Err(Fault::new(field, "holds a control character"));
+    }
+    if text.contains(['?', '#']) {
+        return Err(Fault::new(field, "holds a query or a fragment"));
+    }
+    let text = text.strip_prefix('/').unwrap_or(text);
+    let mut encoded = String::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let escape = [bytes.next(), bytes.next()];
+            let [Some(high), Some(low)] = escape.map(|digit| digit.filter(u8::is_ascii_hexdigit)) else {
+                return Err(Fault::new(field, "holds a % that begins no escape; write %25"));
+            };
+            encoded.extend([
+                '%',
+                high.to_ascii_uppercase().into(),
+                low.to_ascii_uppercase().into(),
+            ]);
+        } else if byte == b'/' || is_pchar(byte) {
+            encoded.push(byte.into());
+        } else {
+            encoded.push_str(percent_encoding::percent_encode_byte(byte));
+        }
+    }
+    check_segments(field, &encoded)?;
+    Ok(encoded)
+}
+
+fn check_segments(field: &'static str, encoded: &str) -> Result<(), Fault> {
+    let whole = encoded.strip_suffix('/').unwrap_or(encoded);
+    if encoded.is_empty() {
+        return Ok(());
+    }
+    for segment in whole.split('/') {
+        if segment.is_empty() {
+            return Err(Fault::new(field, "holds an empty segment"));
+        }
+        // A server may decode before it resolves dots, so the encoded forms are dots too.
+        if matches!(segment.replace("%2E", ".").as_str(), "." | "..") {
+            return Err(Fault::new(field, "holds a segment of dots"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path segment may hold the byte as it is: `pchar` of RFC 3986, section 3.3.
+fn is_pchar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)
+}
+
+/// All but the unreserved characters of RFC 3986, section 2.3: the one encoding on which all signers agree.
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+/// The argument that faults of a path name.
+pub(crate) const PATH: &str = "path";

@@ -1,0 +1,878 @@
+//! A fresh signature for every attempt.
+
+use crate::edge::canonical::{self, DateTime};
+use crate::edge::fault::Fault;
+use crate::edge::target::Target;
+use aws_credential_types::Credentials;
+use aws_sigv4::sign::v4;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use std::fmt::{self, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// Signs requests with AWS Signature Version 4 for one Region and service.
+///
+/// The keys and the signature come from `aws-sigv4`; the canonical request is written here, over a [`Target`] that is
+/// already in its strict form. That crate's own request signer prints what it is handed to every TRACE subscriber,
+/// panics on some header values and costs three times as much.
+pub(crate) struct Signer {
+    region: String,
+    service: String,
+    unsigned_payload: bool,
+    coverage: Coverage,
+    key: Mutex<Option<DayKey>>,
+}
+
+impl Signer {
+    /// Makes a signer. `execute-api` and `lambda` sign the body's hash, `vpc-lattice-svcs` cannot (VPC Lattice,
+    /// "SIGv4 authenticated requests").
+    ///
+    /// # Errors
+    /// A Region or service that is empty or holds anything but letters, digits, `-`, `_` and `.`.
+    pub(crate) fn new(region: impl Into<String>, service: impl Into<String>) -> Result<Signer, Fault> {
+        let (region, service) = (region.into(), service.into());
+        check_scope_part("region", &region)?;
+        check_scope_part("service", &service)?;
+        Ok(Signer {
+            unsigned_payload: service == "vpc-lattice-svcs",
+            region,
+            service,
+            coverage: Coverage {
+                names: RIDE_ALONG.map(HeaderName::from_static).to_vec(),
+                #[cfg(test)]
+                all: false,
+            },
+            key: Mutex::new(None),
+        })
+    }
+
+    /// Signs the header of this name too, where it has one value that is not sensitive.
+    #[must_use]
+    pub(crate) fn also_signing(mut self, name: HeaderName) -> Signer {
+        self.coverage.names.push(name);
+        self
+    }
+
+    /// Hashes a body, once for all attempts of a call; a service that cannot check it costs nothing.
+    pub(crate) fn body_hash(&self, body: &[u8]) -> BodyHash {
+        if self.unsigned_payload {
+            BodyHash(UNSIGNED_PAYLOAD.to_owned())
+        } else {
+            BodyHash(canonical::sha256_hex(body))
+        }
+    }
+
+    /// Signs one attempt: returns the template's headers with this signature's, and nothing of an earlier one.
+    ///
+    /// Signed are `host`, `content-type`, `x-amz-*`, `x-apigw-api-id` and the names that ride along, where they have
+    /// one value, in UTF-8: what a proxy, a tracer or a logger may touch stays out, and so does every sensitive value.
+    ///
+    /// # Errors
+    /// Credentials that no header can carry. White space in them is nearly always a stray newline of an environment
+    /// variable or a file.
+    pub(crate) fn sign(
+        &self,
+        method: &Method,
+        target: &Target,
+        template: &HeaderMap,
+        body: &BodyHash,
+        credentials: &Credentials,
+        at: SystemTime,
+    ) -> Result<SignedHeaders, SigningFault> {
+        check_credentials(credentials)?;
+        let at = canonical::within_calendar(at);
+        let date = DateTime::of(at);
+        let mut headers = template.clone();
+        for name in [AUTHORIZATION, HOST, DATE, CONTENT_SHA256, SECURITY_TOKEN] {
+            headers.remove(name);
+        }
+        headers.insert(DATE, visible(&date.full)?);
+        if self.unsigned_payload {
+            headers.insert(CONTENT_SHA256, HeaderValue::from_static(UNSIGNED_PAYLOAD));
+        }
+        if let Some(token) = credentials.session_token() {
+            headers.insert(SECURITY_TOKEN, secret(token)?);
+        }
+
+        let (canonical_headers, names) = self.canonical_headers(&headers, target);
+        let request = format!(
+            "{method}\n{}\n{}\n{canonical_headers}\n{names}\n{}",
+            canonical::path(target.path()),
+            canonical::query(target.query()),
+            body.0
+        );
+        let scope = format!("{}/{}/{}/aws4_request", date.day, self.region, self.service);
+        let to_sign = format!(
+            "{ALGORITHM}\n{}\n{scope}\n{}",
+            date.full,
+            canonical::sha256_hex(request.as_bytes())
+        );
+        let signature = self.signature(credentials, at, &date.day, &to_sign);
+        let id = credentials.access_key_id();
+        let authorization =
+            format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
+        headers.insert(AUTHORIZATION, secret(&authorization)?);
+        Ok(SignedHeaders {
+            headers,
+            signed_at: at,
+        })
+    }
+
+    /// The canonical headers, a line each, and their names, both in order of the names.
+    fn canonical_headers(&self, headers: &HeaderMap, target: &Target) -> (String, String) {
+        let mut signed: Vec<(&str, String)> = headers
+            .keys()
+            .filter(|name| self.coverage.covers(name, headers))
+            .map(|name| (name.as_str(), canonical::values(headers, name)))
+            .collect();
+        signed.push((HOST.as_str(), target.host_header().to_owned()));
+        signed.sort_unstable();
+        let (mut lines, mut names) = (String::new(), String::new());
+        for (name, value) in signed {
+            // Writing to a string cannot fail.
+            let _ = writeln!(lines, "{name}:{value}");
+            let _ = write!(names, "{}{name}", if names.is_empty() { "" } else { ";" });
+        }
+        (lines, names)
+    }
+
+    fn signature(&self, credentials: &Credentials, at: SystemTime, day: &str, to_sign: &str) -> String {
+        let mut kept = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = kept.as_ref().filter(|key| key.is_of(credentials, day)) {
+            return v4::calculate_signature(&key.bytes, to_sign.as_bytes());
+        }
+        let secret = credentials.secret_access_key();
+        let key = v4::generate_signing_key(secret, at, &self.region, &self.service);
+        let signature = v4::calculate_signature(&key, to_sign.as_bytes());
+        *kept = Some(DayKey {
+            day: day.to_owned(),
+            credentials: credentials.clone(),
+            bytes: key.as_ref().to_vec(),
+        });
+        signature
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signer")
+            .field("region", &self.region)
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the signature says of the body: its hash, or that it is not signed.
+#[derive(Clone, Debug)]
+pub(crate) struct BodyHash(String);
+
+/// The headers of one attempt, signed.
+#[derive(Clone)]
+pub(crate) struct SignedHeaders {
+    headers: HeaderMap,
+    signed_at: SystemTime,
+}
+
+impl SignedHeaders {
+    /// The headers to send; `authorization` and the session token are marked sensitive. `host` is not among them: it
+    /// follows from the URL.
+    pub(crate) fn into_headers(self) -> HeaderMap {
+        self.headers
+    }
+
+    /// The same headers, to look at.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The time the signature carries.
+    pub(crate) fn signed_at(&self) -> SystemTime {
+        self.signed_at
+    }
+}
+
+impl fmt::Debug for SignedHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignedHeaders")
+            .field("signed_at", &self.signed_at)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a request could not be signed. None of them repeats what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SigningFault {
+    /// The access key id.
+    #[error(
+        "the access key id is empty or holds white space, a control character or a character outside ASCII"
+    )]
+    KeyId,
+    /// The secret access key.
+    #[error(
+        "the secret access key is empty or holds white space, a control character or a character outside ASCII"
+    )]
+    SecretKey,
+    /// The session token.
+    #[error(
+        "the session token is empty or holds white space, a control character or a character outside ASCII"
+    )]
+    SessionToken,
+}
+
+/// Which headers are signed.
+struct Coverage {
+    names: Vec<HeaderName>,
+    /// All of them, repeats joined: what published test vectors are made with.
+    #[cfg(test)]
+    all: bool,
+}
+
+impl Coverage {
+    fn covers(&self, name: &HeaderName, headers: &HeaderMap) -> bool {
+        #[cfg(test)]
+        if self.all {
+            return true;
+        }
+        let listed = name == CONTENT_TYPE || name.as_str().starts_with("x-amz-") || self.names.contains(name);
+        let mut values = headers.get_all(name).iter();
+        let usable = |value: &HeaderValue| {
+            // The session token is secret and signed all the same: the protocol demands it.
+            (!value.is_sensitive() || name == SECURITY_TOKEN) && str::from_utf8(value.as_bytes()).is_ok()
+        };
+        listed && values.next().is_some_and(usable) && values.next().is_none()
+    }
+}
+
+/// The key of one day, kept: deriving it is half the cost of a signature.
+struct DayKey {
+    day: String,
+    credentials: Credentials,
+    bytes: Vec<u8>,
+}
+
+impl DayKey {
+    fn is_of(&self, credentials: &Credentials, day: &str) -> bool {
+        // The secret counts, not only the id: a corrected secret under the same id must not meet the old key.
+        self.day == day && self.credentials.secret_access_key() == credentials.secret_access_key()
+    }
+}
+
+fn check_scope_part(field: &'static str, part: &str) -> Result<(), Fault> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if part.is_empty() || !part.chars().all(fits) {
+        return Err(Fault::new(field, "is empty or holds a character that it may not"));
+    }
+    Ok(())
+}
+
+fn check_credentials(credentials: &Credentials) -> Result<(), SigningFault> {
+    let whole = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if !whole(credentials.access_key_id()) {
+        return Err(SigningFault::KeyId);
+    }
+    if !whole(credentials.secret_access_key()) {
+        return Err(SigningFault::SecretKey);
+    }
+    if !credentials.session_token().is_none_or(whole) {
+        return Err(SigningFault::SessionToken);
+    }
+    Ok(())
+}
+
+/// A header value of text that was checked before; the error cannot occur.
+fn visible(text: &str) -> Result<HeaderValue, SigningFault> {
+    HeaderValue::from_str(text).map_err(|_| SigningFault::SessionToken)
+}
+
+fn secret(text: &str) -> Result<HeaderValue, SigningFault> {
+    let mut value = visible(text)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The client's own headers that are signed; the idempotency header is added under the name it has.
+const RIDE_ALONG: [&str; 5] = [
+    "x-apigw-api-id",
+    "x-attempt-count",
+    "x-correlation-id",
+    "x-hop-count",
+    "x-time-budget-ms",
+];
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+const UNSIGNED_PAYLOAD: &str = "UNSIGNED-PAYLOAD";
+const DATE: HeaderName = HeaderName::from_static("x-amz-date");
+const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+const SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::path::Path;
+    use crate::edge::target::BaseUrl;
+    use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const KEY_ID: &str = "AKIDEXAMPLE";
+    const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+    fn keys(token: Option<&str>) -> Credentials {
+        Credentials::from_keys(KEY_ID, SECRET, token.map(str::to_owned))
+    }
+
+    fn suite_time() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_440_938_160)
+    }
+
+    fn target(path: &str, query: &[(&str, &str)]) -> Target {
+        let pairs: Vec<_> = query
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let base = BaseUrl::parse("https://example.amazonaws.com", false).unwrap();
+        base.target(&Path::from(path), &pairs).unwrap()
+    }
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pairs = pairs
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+        let mut headers = HeaderMap::new();
+        pairs.for_each(|(name, value): (_, HeaderValue)| {
+            headers.append(name, value);
+        });
+        headers
+    }
+
+    fn authorization(signed: &SignedHeaders) -> &str {
+        signed.headers()[AUTHORIZATION].to_str().unwrap()
+    }
+
+    fn signature(signed: &SignedHeaders) -> &str {
+        authorization(signed).rsplit_once("Signature=").unwrap().1
+    }
+
+    fn names(signed: &SignedHeaders) -> &str {
+        let (_, rest) = authorization(signed).split_once("SignedHeaders=").unwrap();
+        rest.split_once(',').unwrap().0
+    }
+
+    /// Signs with every header, as the published vectors are made.
+    fn by_the_suite(
+        method: Method,
+        target: &Target,
+        template: &HeaderMap,
+        body: &[u8],
+        token: Option<&str>,
+    ) -> String {
+        let mut signer = Signer::new("us-east-1", "service").unwrap();
+        signer.coverage.all = true;
+        let hash = signer.body_hash(body);
+        let signed = signer
+            .sign(&method, target, template, &hash, &keys(token), suite_time())
+            .unwrap();
+        signature(&signed).to_owned()
+    }
+
+    #[test]
+    fn the_published_vectors_come_out_as_published() {
+        let get =
+            |target: &Target, template: &HeaderMap| by_the_suite(Method::GET, target, template, b"", None);
+        let none = HeaderMap::new();
+        let vanilla = target("/", &[]);
+        for (signature, expected) in [
+            (
+                get(&vanilla, &none),
+                "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
+            ),
+            (
+                get(&target("/", &[("Param1", "value1")]), &none),
+                "a67d582fa61cc504c4bae71f336f98b97f1ea3c7a6bfe1b6e45aec72011b9aeb",
+            ),
+            (
+                get(&target("/", &[("Param2", "value2"), ("Param1", "value1")]), &none),
+                "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500",
+            ),
+            (
+                get(
+                    &target(
+                        "/",
+                        &[("Param-3", "Value3"), ("Param", "Value2"), ("ሴ", "Value1")],
+                    ),
+                    &none,
+                ),
+                "371d3713e185cc334048618a97f809c9ffe339c62934c032af5a0e595648fcac",
+            ),
+            (
+                get(&target("/", &[("ሴ", "bar")]), &none),
+                "2cdec8eed098649ff3a119c94853b13c643bcf08f8b0a1d91e12c9027818dd04",
+            ),
+            (
+                get(
+                    &target(
+                        "/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+                        &[],
+                    ),
+                    &none,
+                ),
+                "07ef7494c76fa4850883e2b006601f940f8a34d404d0cfa977f52a65bbf5f24f",
+            ),
+            (
+                get(
+                    &vanilla,
+                    &headers(&[("my-header1", " value1"), ("my-header2", " \"a   b   c\"")]),
+                ),
+                "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736",
+            ),
+            (
+                get(
+                    &vanilla,
+                    &headers(&[
+                        ("my-header1", "value2"),
+                        ("my-header1", "value2"),
+                        ("my-header1", "value1"),
+                    ]),
+                ),
+                "c9d5ea9f3f72853aea855b47ea873832890dbdd183b4468f858259531a5138ea",
+            ),
+            (
+                by_the_suite(
+                    Method::POST,
+                    &vanilla,
+                    &headers(&[("content-type", "application/x-www-form-urlencoded")]),
+                    b"Param1=value1",
+                    None,
+                ),
+                "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a",
+            ),
+            (
+                by_the_suite(
+                    Method::GET,
+                    &vanilla,
+                    &none,
+                    b"",
+                    Some("6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267"),
+                ),
+                "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8",
+            ),
+        ] {
+            assert_eq!(signature, expected);
+        }
+    }
+
+    /// The same request, signed by `aws-sigv4` from end to end.
+    fn second_opinion(
+        method: &Method,
+        target: &Target,
+        signed_headers: &[(&str, &str)],
+        body: &[u8],
+        credentials: &Credentials,
+        at: SystemTime,
+    ) -> String {
+        let identity = credentials.clone().into();
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region("eu-central-1")
+            .name("execute-api")
+            .time(at)
+            .settings(SigningSettings::default())
+            .build()
+            .unwrap()
+            .into();
+        let headers = signed_headers.iter().copied();
+        let request = SignableRequest::new(
+            method.as_str(),
+            target.as_str(),
+            headers,
+            SignableBody::Bytes(body),
+        )
+        .unwrap();
+        sign(request, &params).unwrap().into_parts().1
+    }
+
+    fn signer() -> Signer {
+        Signer::new("eu-central-1", "execute-api").unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn every_signature_agrees_with_the_aws_signer(
+            path in "(/[a-zA-Z0-9é %@:;+$~.-]{1,6}){0,3}/?",
+            segments in prop::collection::vec("\\PC{1,6}", 0..3),
+            query in prop::collection::vec(("\\PC{0,5}", "\\PC{0,5}"), 0..5),
+            content_type in "[ -~]{1,20}",
+            token in prop::option::of("[!-~]{1,40}"),
+            seconds in 0_u64..253_402_300_799,
+            body in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let base = BaseUrl::parse("https://h.example.test:8443/prod", false).unwrap();
+            let path = segments.iter().fold(Path::from(path), |path, segment| path.segment(segment));
+            if let Ok(target) = base.target(&path, &query) {
+                let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+                let credentials = keys(token.as_deref());
+                let template = headers(&[("content-type", &content_type), ("x-hop-count", "3"), ("accept", "*/*")]);
+                let expected = second_opinion(
+                    &Method::PATCH,
+                    &target,
+                    &[("content-type", template["content-type"].to_str().unwrap()), ("x-hop-count", "3")],
+                    &body,
+                    &credentials,
+                    at,
+                );
+                let signer = signer();
+                let hash = signer.body_hash(&body);
+                // Twice, so that the kept key is checked like the fresh one.
+                for _ in 0..2 {
+                    let signed =
+                        signer.sign(&Method::PATCH, &target, &template, &hash, &credentials, at).unwrap();
+                    prop_assert_eq!(signature(&signed), expected.as_str());
+                }
+            }
+        }
+
+        #[test]
+        fn no_time_and_no_credential_makes_signing_panic(
+            id in "\\PC{0,8}|[ -~\\n]{1,8}",
+            secret in "\\PC{0,8}|[!-~]{1,8}",
+            token in prop::option::of("\\PC{0,8}|[!-~]{1,8}"),
+            seconds in any::<u64>(),
+            past in any::<bool>(),
+        ) {
+            let distance = Duration::from_secs(seconds);
+            let epoch = SystemTime::UNIX_EPOCH;
+            let at = if past { epoch.checked_sub(distance) } else { epoch.checked_add(distance) };
+            let credentials = Credentials::from_keys(id, secret, token);
+            let signer = signer();
+            let hash = signer.body_hash(b"");
+            let _ = signer.sign(
+                &Method::GET,
+                &target("/", &[]),
+                &HeaderMap::new(),
+                &hash,
+                &credentials,
+                at.unwrap_or(epoch),
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_proxy_or_a_tracer_may_touch_is_not_signed() {
+        let template = headers(&[
+            ("accept-encoding", "gzip"),
+            ("via", "1.1 x"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("x-amzn-trace-id", "Root=1-2"),
+            ("user-agent", "curl"),
+            ("traceparent", "00-1"),
+            ("content-type", "application/json"),
+            ("x-amz-target", "a"),
+            ("x-apigw-api-id", "abc123"),
+            ("x-hop-count", "1"),
+            ("x-correlation-id", "c"),
+            ("idempotency-key", "k"),
+            ("x-time-budget-ms", "900"),
+            ("x-attempt-count", "1"),
+        ]);
+        let signer = signer().also_signing(HeaderName::from_static("idempotency-key"));
+        let hash = signer.body_hash(b"{}");
+        let signed = signer
+            .sign(
+                &Method::POST,
+                &target("/", &[]),
+                &template,
+                &hash,
+                &keys(Some("tok")),
+                suite_time(),
+            )
+            .unwrap();
+        assert_eq!(
+            names(&signed),
+            "content-type;host;idempotency-key;x-amz-date;x-amz-security-token;x-amz-target;x-apigw-api-id;\
+             x-attempt-count;x-correlation-id;x-hop-count;x-time-budget-ms"
+        );
+        assert!(
+            template
+                .keys()
+                .all(|name| signed.headers().get(name) == template.get(name))
+        );
+    }
+
+    #[test]
+    fn repeated_and_sensitive_headers_go_out_as_they_came_and_are_not_signed() {
+        let mut template = headers(&[("content-type", "a"), ("content-type", "b")]);
+        let mut token = HeaderValue::from_static("user-token");
+        token.set_sensitive(true);
+        template.insert("x-amz-user", token);
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        let signed = signer
+            .sign(
+                &Method::GET,
+                &target("/", &[]),
+                &template,
+                &hash,
+                &keys(None),
+                suite_time(),
+            )
+            .unwrap();
+        assert_eq!(names(&signed), "host;x-amz-date");
+        assert_eq!(signed.headers().get_all("content-type").iter().count(), 2);
+        assert!(signed.headers()["x-amz-user"].is_sensitive());
+    }
+
+    #[test]
+    fn nothing_of_an_earlier_signature_survives() {
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        let sign = |template: &HeaderMap, token| {
+            let at = suite_time();
+            signer
+                .sign(&Method::GET, &target("/", &[]), template, &hash, &keys(token), at)
+                .unwrap()
+        };
+        let first = sign(&HeaderMap::new(), Some("old-session"));
+        let again = sign(first.headers(), None);
+        assert!(!again.headers().contains_key("x-amz-security-token"));
+        assert_eq!(
+            authorization(&again),
+            authorization(&sign(&HeaderMap::new(), None))
+        );
+        assert_eq!(again.headers().len(), 2);
+    }
+
+    #[test]
+    fn a_later_attempt_carries_a_later_time_and_another_signature() {
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        let sign = |at| {
+            signer
+                .sign(
+                    &Method::GET,
+                    &target("/", &[]),
+                    &HeaderMap::new(),
+                    &hash,
+                    &keys(None),
+                    at,
+                )
+                .unwrap()
+        };
+        let (first, second) = (sign(suite_time()), sign(suite_time() + Duration::from_secs(420)));
+        assert_eq!(first.headers()["x-amz-date"], "20150830T123600Z");
+        assert_eq!(second.headers()["x-amz-date"], "20150830T124300Z");
+        assert_eq!(second.signed_at(), suite_time() + Duration::from_secs(420));
+        assert_ne!(signature(&first), signature(&second));
+    }
+
+    #[test]
+    fn another_secret_under_the_same_id_is_not_signed_with_the_kept_key() {
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        let sign = |secret: &str| {
+            let keys = Credentials::from_keys(KEY_ID, secret, None);
+            let signed = signer
+                .sign(
+                    &Method::GET,
+                    &target("/", &[]),
+                    &HeaderMap::new(),
+                    &hash,
+                    &keys,
+                    suite_time(),
+                )
+                .unwrap();
+            signature(&signed).to_owned()
+        };
+        let wrong = sign("wrong");
+        assert_ne!(sign(SECRET), wrong);
+        assert_eq!(sign("wrong"), wrong);
+    }
+
+    #[test]
+    fn a_stray_newline_in_any_credential_is_a_typed_error_that_repeats_nothing() {
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        for (id, secret, token, fault) in [
+            ("AKID\n", "s", Some("t"), SigningFault::KeyId),
+            ("", "s", None, SigningFault::KeyId),
+            ("AK ID", "s", None, SigningFault::KeyId),
+            ("AKÎD", "s", None, SigningFault::KeyId),
+            ("AKID", "hunter2 ", None, SigningFault::SecretKey),
+            ("AKID", "", None, SigningFault::SecretKey),
+            (
+                "AKID",
+                "s",
+                Some("hunter2\r\nx-evil: 1"),
+                SigningFault::SessionToken,
+            ),
+            ("AKID", "s", Some(""), SigningFault::SessionToken),
+        ] {
+            let keys = Credentials::from_keys(id, secret, token.map(str::to_owned));
+            let found = signer
+                .sign(
+                    &Method::GET,
+                    &target("/", &[]),
+                    &HeaderMap::new(),
+                    &hash,
+                    &keys,
+                    suite_time(),
+                )
+                .unwrap_err();
+            assert_eq!(found, fault);
+            assert!(!format!("{found} {found:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn a_clock_before_1970_or_beyond_four_digit_years_signs_at_the_edge() {
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        let date = |at| {
+            let signed = signer.sign(
+                &Method::GET,
+                &target("/", &[]),
+                &HeaderMap::new(),
+                &hash,
+                &keys(None),
+                at,
+            );
+            signed.unwrap().headers()["x-amz-date"]
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
+        let epoch = SystemTime::UNIX_EPOCH;
+        assert_eq!(date(epoch - Duration::from_secs(1 << 40)), "19700101T000000Z");
+        assert_eq!(date(epoch), "19700101T000000Z");
+        assert_eq!(date(epoch + Duration::from_secs(951_782_400)), "20000229T000000Z");
+        assert_eq!(
+            date(epoch + Duration::from_secs(1_709_251_199)),
+            "20240229T235959Z"
+        );
+        assert_eq!(
+            date(epoch + Duration::from_secs(4_107_542_400)),
+            "21000301T000000Z"
+        );
+        assert_eq!(date(epoch + Duration::from_secs(1 << 50)), "99991231T235959Z");
+    }
+
+    #[test]
+    fn every_method_is_signed_with_the_hash_of_the_body_that_is_sent() {
+        let signer = signer();
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::DELETE,
+            Method::PUT,
+            Method::PATCH,
+            Method::HEAD,
+        ] {
+            for body in [&b""[..], b"{}"] {
+                let hash = signer.body_hash(body);
+                let none = HeaderMap::new();
+                let signed = signer
+                    .sign(
+                        &method,
+                        &target("/", &[]),
+                        &none,
+                        &hash,
+                        &keys(None),
+                        suite_time(),
+                    )
+                    .unwrap();
+                let expected =
+                    second_opinion(&method, &target("/", &[]), &[], body, &keys(None), suite_time());
+                assert_eq!(signature(&signed), expected, "{method}");
+            }
+        }
+    }
+
+    #[test]
+    fn lattice_says_that_the_payload_is_unsigned_and_the_others_say_nothing_of_it() {
+        let sign = |service: &str| {
+            let signer = Signer::new("eu-central-1", service).unwrap();
+            let hash = signer.body_hash(b"{}");
+            signer
+                .sign(
+                    &Method::POST,
+                    &target("/", &[]),
+                    &HeaderMap::new(),
+                    &hash,
+                    &keys(None),
+                    suite_time(),
+                )
+                .unwrap()
+        };
+        let lattice = sign("vpc-lattice-svcs");
+        assert_eq!(lattice.headers()["x-amz-content-sha256"], "UNSIGNED-PAYLOAD");
+        assert_eq!(names(&lattice), "host;x-amz-content-sha256;x-amz-date");
+        for service in ["execute-api", "lambda"] {
+            let signed = sign(service);
+            assert!(!signed.headers().contains_key("x-amz-content-sha256"));
+            assert!(
+                authorization(&signed).contains(&format!("/20150830/eu-central-1/{service}/aws4_request,"))
+            );
+        }
+    }
+
+    #[test]
+    fn region_and_service_cannot_break_the_scope() {
+        for bad in ["", "eu/central", "eu central", "eu\n", "é"] {
+            assert_eq!(Signer::new(bad, "execute-api").unwrap_err().field, "region");
+            assert_eq!(Signer::new("eu-central-1", bad).unwrap_err().field, "service");
+        }
+    }
+
+    #[test]
+    fn no_subscriber_at_trace_and_no_debug_sees_a_secret() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let writer = Arc::clone(&seen);
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(move || Copying(Arc::clone(&writer)))
+            .finish();
+        let signed = tracing::subscriber::with_default(subscriber, || {
+            tracing::trace!("the subscriber listens");
+            let signer = signer();
+            let hash = signer.body_hash(b"body-marker");
+            let target = target("/", &[("q", "query-marker")]);
+            signer.sign(
+                &Method::POST,
+                &target,
+                &HeaderMap::new(),
+                &hash,
+                &keys(Some("the-token")),
+                suite_time(),
+            )
+        })
+        .unwrap();
+        let mut text = String::from_utf8(seen.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("the subscriber listens"));
+        let _ = write!(text, "{signed:?} {:?} {:?}", signed.headers(), signer());
+        for secret in [
+            SECRET,
+            "the-token",
+            "query-marker",
+            "body-marker",
+            signature(&signed),
+            KEY_ID,
+        ] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+        assert!(signed.headers()[AUTHORIZATION].is_sensitive());
+        assert!(signed.headers()["x-amz-security-token"].is_sensitive());
+    }
+
+    struct Copying(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Copying {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+}

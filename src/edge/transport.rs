@@ -1,0 +1,248 @@
+//! One HTTP exchange, over reqwest.
+
+use crate::edge::ambient::Ambient;
+use crate::edge::body::{self, BodyLimits, Ended};
+use crate::edge::fault::Fault;
+use crate::edge::pool::{self, Lease, Pool, TransportSettings};
+use crate::edge::sort::{Fate, fate_of_body, fate_of_request};
+use crate::edge::target::Target;
+use crate::policy::moment::Moment;
+use crate::policy::outcome::{Loss, Unsent};
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Exchanges one request for one answer; follows no redirect, retries nothing, asks no proxy unless told to.
+///
+/// A sandbox that was frozen wakes to connections that died meanwhile. After an idle time longer than the pool's, by
+/// either clock, and after a connection that ended without an answer, the next exchange begins with an empty pool; the
+/// TLS settings and their session tickets are kept.
+pub(crate) struct Transport {
+    pool: Pool,
+    ambient: Arc<dyn Ambient>,
+}
+
+impl Transport {
+    /// Builds the one HTTP client. No connection is opened.
+    ///
+    /// # Errors
+    /// TLS settings that cannot work.
+    pub(crate) fn new(settings: TransportSettings, ambient: Arc<dyn Ambient>) -> Result<Transport, Fault> {
+        Ok(Transport {
+            pool: Pool::new(settings)?,
+            ambient,
+        })
+    }
+
+    /// Sends one request as it is given and reads the answer: all of it, to the last byte of the body, in `timeout`.
+    ///
+    /// A success whose body breaks off is lost. Of any other answer the status decides, and what came of the body is
+    /// kept; a success that passes its limit is told as oversized, and only its beginning is kept.
+    pub(crate) async fn exchange(
+        &self,
+        method: &Method,
+        target: &Target,
+        headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+        limits: BodyLimits,
+    ) -> Exchanged {
+        let lease = self.pool.lease(self.ambient.now());
+        let request = request(method, target, headers, body, timeout);
+        let mut response = match lease.client.execute(request).await {
+            Ok(response) => response,
+            Err(error) => {
+                let fate = fate_of_request(&error, target.host());
+                return self.failed(&lease, fate, None, error, timeout);
+            }
+        };
+        let received = self.ambient.now();
+        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let (body, ended) = body::read(&mut response, limits).await;
+        match ended {
+            Ended::Broken(error) if status.is_success() => self.failed(
+                &lease,
+                Fate::Lost(fate_of_body(&error)),
+                Some(status),
+                error,
+                timeout,
+            ),
+            _ => {
+                self.pool.give_back(&lease, self.ambient.now(), true);
+                Exchanged::Answered {
+                    status,
+                    headers,
+                    body,
+                    oversized: matches!(ended, Ended::Over),
+                    sent: lease.began,
+                    received,
+                }
+            }
+        }
+    }
+
+    /// Drops all idle connections: the next exchange opens one.
+    pub(crate) fn renew(&self) {
+        self.pool.renew();
+    }
+
+    fn failed(
+        &self,
+        lease: &Lease,
+        fate: Fate,
+        status: Option<StatusCode>,
+        error: reqwest::Error,
+        timeout: Duration,
+    ) -> Exchanged {
+        let now = self.ambient.now();
+        // The URL holds the query, which no error may show.
+        let source: BoxError = error.without_url().into();
+        match fate {
+            Fate::NeverSent(why, reason) => {
+                self.pool.give_back(lease, now, false);
+                Exchanged::NeverSent { why, reason, source }
+            }
+            Fate::Lost(how) => {
+                let unanswered = how == Loss::Connection;
+                let frozen = now.since(&lease.began) > timeout.saturating_add(FROZEN);
+                let stale = unanswered && lease.answered && lease.idle >= STALE;
+                self.pool.give_back(lease, now, status.is_some());
+                if unanswered {
+                    self.pool.renew_after(lease);
+                }
+                Exchanged::Lost {
+                    how,
+                    status,
+                    source,
+                    thawed: frozen || stale,
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of one exchange.
+pub(crate) enum Exchanged {
+    /// An answer came.
+    Answered {
+        /// Its status.
+        status: StatusCode,
+        /// Its headers.
+        headers: HeaderMap,
+        /// Its body, or the beginning of it.
+        body: Bytes,
+        /// Whether the body went on past the limit.
+        oversized: bool,
+        /// When the request was begun.
+        sent: Moment,
+        /// When the head of the answer was there.
+        received: Moment,
+    },
+    /// The request was written, or may have been, and no whole answer came back.
+    Lost {
+        /// How it was lost.
+        how: Loss,
+        /// The status, where the head of the answer came and the body broke off.
+        status: Option<StatusCode>,
+        /// The error beneath, without the URL.
+        source: BoxError,
+        /// Whether the sandbox seems to have been frozen: the exchange took longer than it was allowed to, or met a
+        /// connection that had been idle and ended without an answer.
+        thawed: bool,
+    },
+    /// Nothing of the request left this process.
+    NeverSent {
+        /// Why not.
+        why: Unsent,
+        /// Why not, in one line that names the host.
+        reason: String,
+        /// The error beneath, without the URL.
+        source: BoxError,
+    },
+}
+
+/// Shows neither body nor headers.
+impl fmt::Debug for Exchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exchanged::Answered {
+                status,
+                body,
+                oversized,
+                ..
+            } => {
+                write!(
+                    f,
+                    "Answered({status}, {} bytes, oversized: {oversized})",
+                    body.len()
+                )
+            }
+            Exchanged::Lost {
+                how, status, thawed, ..
+            } => write!(f, "Lost({how:?}, {status:?}, thawed: {thawed})"),
+            Exchanged::NeverSent { why, reason, .. } => write!(f, "NeverSent({why:?}, {reason})"),
+        }
+    }
+}
+
+/// An error of any kind, kept as a source.
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The size of the head of a request in bytes, signature and all, as the gateway's limit on headers sees it: what is
+/// given, and what the transport adds.
+pub(crate) fn header_bytes(headers: &HeaderMap, target: &Target) -> usize {
+    let line = |name: usize, value: usize| name + value + ": \r\n".len();
+    let given: usize = headers
+        .iter()
+        .map(|(name, value)| line(name.as_str().len(), value.len()))
+        .sum();
+    let added = [
+        ("host", target.host_header().len()),
+        ("user-agent", pool::USER_AGENT.len()),
+        ("accept", "*/*".len()),
+        ("content-length", "10485760".len()),
+    ];
+    let added = added.iter().filter(|(name, _)| !headers.contains_key(*name));
+    given + added.map(|(name, value)| line(name.len(), *value)).sum::<usize>()
+}
+
+fn request(
+    method: &Method,
+    target: &Target,
+    headers: HeaderMap,
+    body: Bytes,
+    timeout: Duration,
+) -> reqwest::Request {
+    let mut request = reqwest::Request::new(method.clone(), target.url().clone());
+    *request.headers_mut() = headers;
+    *request.timeout_mut() = Some(timeout);
+    if !body.is_empty() {
+        *request.body_mut() = Some(body.into());
+    } else if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
+        // A length is expected with these (RFC 9110, section 8.6), and reqwest leaves it out.
+        request
+            .headers_mut()
+            .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    request
+}
+
+/// An exchange that took longer than it may by this much was not slow: nothing ran.
+const FROZEN: Duration = Duration::from_secs(1);
+/// A connection that nobody used for this long may be gone at the other end.
+const STALE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What became of each attempt of a call.
+
+use crate::policy::classify::Class;
+use http::StatusCode;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+/// One exchange on the wire, as it is told afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub(crate) started: SystemTime,
+    pub(crate) duration: Duration,
+    pub(crate) class: Class,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Attempt {
+    /// When the attempt was signed and sent, by this process's wall clock.
+    #[must_use]
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// How long it took, from signing to the last byte of the body or the failure.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        self.duration
+    }
+
+    /// The row of the status table that it was found to be.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The status, if an answer came.
+    #[must_use]
+    pub fn status(&self) -> Option<StatusCode> {
+        self.status
+    }
+
+    /// The wait that followed; none if nothing followed, zero if the next attempt followed at once.
+    #[must_use]
+    pub fn wait_after(&self) -> Option<Duration> {
+        self.wait
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(f, "{}", status.as_u16()),
+            None => write!(f, "{}", self.class),
+        }
+    }
+}
+
+/// The attempts of one call and the ids that they carried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Story {
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) elapsed: Duration,
+    pub(crate) correlation_id: String,
+    pub(crate) idempotency_key: Option<String>,
+}

@@ -1,0 +1,262 @@
+//! Keeps the story of a call while it runs, and tells it at its end: as an answer, an error or an event.
+
+use crate::edge::{Seen, Shown};
+use crate::error::{Answered, Cause, Error, ErrorKind, Inner};
+use crate::observe;
+use crate::policy::attempts::{Attempts, StopReason};
+use crate::policy::classify::Class;
+use crate::policy::gateway::{ErrorBody, GatewayError, first_sentence};
+use crate::policy::moment::Moment;
+use crate::response::Response;
+use crate::story::{Attempt, Story};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use std::time::Duration;
+
+/// The story of one call.
+///
+/// Dropped before its end, it says that the call was abandoned.
+pub(crate) struct Teller<'a> {
+    method: &'a Method,
+    path: &'a str,
+    repeatable: bool,
+    start: Moment,
+    story: Story,
+    on_its_way: bool,
+    last: Option<Seen>,
+    may_have_committed: bool,
+    ended: bool,
+}
+
+impl<'a> Teller<'a> {
+    pub(crate) fn new(
+        method: &'a Method,
+        path: &'a str,
+        repeatable: bool,
+        start: Moment,
+        (correlation_id, idempotency_key): (String, Option<String>),
+    ) -> Teller<'a> {
+        let story = Story {
+            attempts: Vec::new(),
+            elapsed: Duration::ZERO,
+            correlation_id,
+            idempotency_key,
+        };
+        Teller {
+            method,
+            path,
+            repeatable,
+            start,
+            story,
+            on_its_way: false,
+            last: None,
+            may_have_committed: false,
+            ended: false,
+        }
+    }
+
+    pub(crate) fn start(&self) -> Moment {
+        self.start
+    }
+
+    /// An attempt is about to be signed.
+    pub(crate) fn begins(&mut self) {
+        self.on_its_way = true;
+    }
+
+    /// An attempt has shown what it shows.
+    pub(crate) fn ended(&mut self, seen: Seen, run: &Attempts<'_>) {
+        self.on_its_way = false;
+        let status = match &seen.shown {
+            Shown::Answered { status, .. } => Some(*status),
+            Shown::Lost { .. } | Shown::NeverSent { .. } => None,
+        };
+        let attempt = Attempt {
+            started: seen.sent.wall,
+            duration: seen
+                .ended
+                .monotonic
+                .saturating_duration_since(seen.sent.monotonic),
+            class: run.last_class().unwrap_or(Class::ServerError),
+            status,
+            wait: None,
+        };
+        self.may_have_committed = run.may_have_committed();
+        self.story.attempts.push(attempt);
+        self.last = Some(seen);
+    }
+
+    /// What the last attempt showed.
+    pub(crate) fn last(&self) -> Option<&Seen> {
+        self.last.as_ref()
+    }
+
+    /// A wait follows, and then a further attempt.
+    pub(crate) fn waits(&mut self, wait: Duration) {
+        if let Some(attempt) = self.story.attempts.last_mut() {
+            attempt.wait = Some(wait);
+            observe::retries(&self.story, self.method, self.path);
+        }
+    }
+
+    /// The call succeeded.
+    pub(crate) fn answer(mut self, now: Moment) -> Response {
+        self.ended = true;
+        let story = self.take_story(now);
+        match self.last.take().map(|seen| seen.shown) {
+            Some(Shown::Answered {
+                status,
+                headers,
+                body,
+                ..
+            }) => Response {
+                status,
+                headers,
+                body,
+                story,
+            },
+            // Only an answer is a success; were it otherwise, an empty answer is the honest rest.
+            _ => Response {
+                status: StatusCode::NO_CONTENT,
+                headers: HeaderMap::new(),
+                body: Bytes::new(),
+                story,
+            },
+        }
+    }
+
+    /// No identity could be had, or nothing could be signed with it.
+    pub(crate) fn unsigned(&mut self, mut error: Error, run: &Attempts<'_>, now: Moment) -> Error {
+        let story = self.take_story(now);
+        let inner = error.inner_mut();
+        inner.story = Some(story);
+        inner.request = Some((self.method.clone(), self.path.to_owned()));
+        inner.may_have_committed = run.may_have_committed();
+        if let (Some(seen), Some(class)) = (self.last.take(), run.last_class()) {
+            // The last real outcome is not lost behind the later failure.
+            inner.answer = told(seen, class).1;
+        }
+        self.finish(error)
+    }
+
+    /// Policy gave the call up.
+    ///
+    /// `circuit_opens_after` is when the breaker would admit an attempt, if it would not now.
+    pub(crate) fn gave_up(
+        mut self,
+        reason: StopReason,
+        run: &Attempts<'_>,
+        circuit_opens_after: Option<Duration>,
+        now: Moment,
+    ) -> Error {
+        let come_back = circuit_opens_after.filter(|_| reason == StopReason::CircuitOpen);
+        let class = run.last_class();
+        let kind = match (reason, class) {
+            (StopReason::CircuitOpen, None) => ErrorKind::CircuitOpen,
+            (_, Some(class)) => ErrorKind::of_class(class),
+            (_, None) => ErrorKind::Timeout,
+        };
+        let (what, answer, cause) = match (self.last.take(), class) {
+            (Some(seen), Some(class)) => told(seen, class),
+            _ if reason == StopReason::CircuitOpen => {
+                ("the circuit is open, nothing was sent".into(), None, None)
+            }
+            _ => ("no time was left to begin".into(), None, None),
+        };
+        let error = Error::from_inner(Inner {
+            kind,
+            stop_reason: Some(reason),
+            class,
+            what,
+            field: None,
+            request: Some((self.method.clone(), self.path.to_owned())),
+            answer,
+            story: Some(self.take_story(now)),
+            retry_after: come_back.max(run.retry_after()),
+            may_have_committed: run.may_have_committed(),
+            cause,
+        });
+        self.finish(error)
+    }
+
+    fn finish(&mut self, error: Error) -> Error {
+        self.ended = true;
+        observe::gave_up(&error);
+        error
+    }
+
+    fn take_story(&mut self, now: Moment) -> Story {
+        let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
+        let empty = Story {
+            attempts: Vec::new(),
+            elapsed,
+            correlation_id: String::new(),
+            idempotency_key: None,
+        };
+        let mut story = std::mem::replace(&mut self.story, empty);
+        story.elapsed = elapsed;
+        story
+    }
+}
+
+impl Drop for Teller<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            // An attempt that was on its way may have arrived, whatever would have been answered.
+            let may_have_committed = self.may_have_committed || self.on_its_way;
+            observe::abandoned(
+                self.method,
+                self.path,
+                &self.story,
+                may_have_committed,
+                self.repeatable,
+            );
+        }
+    }
+}
+
+/// What the last attempt showed, in words; what is kept of its answer; and the cause beneath.
+fn told(seen: Seen, class: Class) -> (String, Option<Answered>, Option<Cause>) {
+    match seen.shown {
+        Shown::Answered {
+            status,
+            headers,
+            body,
+            ..
+        } => {
+            let gateway_error = GatewayError::read(status, &headers);
+            let read = ErrorBody::read(&headers, &body);
+            let what = match (class, gateway_error) {
+                (Class::RouteMissing, _) => {
+                    "403: no such method or path behind this gateway, or the call arrived unsigned".to_owned()
+                }
+                (_, Some(error)) => format!("{} {class} ({})", status.as_u16(), error.as_str()),
+                (_, None) => format!("{} {class}", status.as_u16()),
+            };
+            let echoes = gateway_error.is_some_and(GatewayError::may_echo_the_request);
+            let message = read
+                .message
+                .map(|m| if echoes { first_sentence(&m).to_owned() } else { m });
+            let body = if echoes {
+                Bytes::from(message.clone().unwrap_or_default())
+            } else {
+                body
+            };
+            let code = read.code;
+            (
+                what,
+                Some(Answered {
+                    status,
+                    headers,
+                    body,
+                    gateway_error,
+                    code,
+                    message,
+                }),
+                None,
+            )
+        }
+        Shown::Lost { how, cause, .. } => (format!("{class}: {}", how.as_str()), None, Some(cause)),
+        Shown::NeverSent { reason, cause, .. } => (format!("{class}: {reason}"), None, Some(cause)),
+    }
+}

@@ -1,0 +1,211 @@
+//! What the gateway's connections share: scripts, settings, clock and record.
+
+use super::answers;
+use super::http::RawRequest;
+use super::record::{Record, RecordedAttempt};
+use super::refusal::refusal;
+use super::reply::{Behaviour, Reply};
+use super::settings::VerifierSettings;
+use super::verification::Verification;
+use super::verifier::verify;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// The method of a route that takes every method, as API Gateway spells it.
+pub const ANY: &str = "ANY";
+
+/// The wall clock of the gateway.
+pub(super) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// What the gateway's connections share.
+pub(super) struct Shared {
+    pub(super) clock: Clock,
+    pub(super) stage: String,
+    pub(super) insist: bool,
+    pub(super) settings: Mutex<VerifierSettings>,
+    pub(super) routes: Mutex<Routes>,
+    pub(super) record: Record,
+    pub(super) connections: AtomicUsize,
+    pub(super) malformed: AtomicUsize,
+    arrivals: AtomicUsize,
+    answers: AtomicUsize,
+}
+
+impl Shared {
+    pub(super) fn new(
+        clock: Clock,
+        stage: String,
+        insist: bool,
+        settings: VerifierSettings,
+        routes: Routes,
+    ) -> Self {
+        Shared {
+            clock,
+            stage,
+            insist,
+            settings: Mutex::new(settings),
+            routes: Mutex::new(routes),
+            record: Record::default(),
+            connections: AtomicUsize::new(0),
+            malformed: AtomicUsize::new(0),
+            arrivals: AtomicUsize::new(0),
+            answers: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn now(&self) -> SystemTime {
+        (self.clock)()
+    }
+
+    /// The number of the next answer, from 1, of which ids are made.
+    pub(super) fn next_answer(&self) -> usize {
+        self.answers.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Takes a reset off the script of this head's route if that is what comes next there.
+    pub(super) fn resets_unread(&self, head: &RawRequest, connection: usize) -> Option<Reply> {
+        let path = self.below_stage(head.path())?;
+        let reply = lock(&self.routes).script(head.method(), path)?.next_if_unread()?;
+        let attempt = self.attempt(head.clone(), Verification::not_checked(), connection, self.now());
+        self.record.keep(attempt);
+        Some(reply)
+    }
+
+    /// Decides what to do with a request and records it.
+    pub(super) fn decide(&self, request: RawRequest, over_limit: bool, connection: usize) -> Reply {
+        let received_at = self.now();
+        let verification = match over_limit {
+            true => Verification::not_checked(),
+            false => verify(&request, &lock(&self.settings), received_at),
+        };
+        let mut attempt = self.attempt(request, verification, connection, received_at);
+        let reply = self.choose(&attempt, over_limit).resolve(&attempt);
+        attempt.status = reply.status_sent();
+        self.record.keep(attempt);
+        reply
+    }
+
+    /// The part of a path below the stage; `None` if it is of another stage.
+    pub(super) fn below_stage<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+        let below = match self.stage.as_str() {
+            "" => path,
+            stage => path.strip_prefix(b"/")?.strip_prefix(stage.as_bytes())?,
+        };
+        match below.first() {
+            None => Some(b"/"),
+            Some(b'/') => Some(below),
+            Some(_) => None,
+        }
+    }
+
+    fn choose(&self, attempt: &RecordedAttempt, over_limit: bool) -> Reply {
+        let request = attempt.request();
+        if over_limit {
+            return Reply::payload_too_large();
+        }
+        if !request.target_is_uri() || !request.has_one_host() {
+            return answers::bad_request();
+        }
+        let path = self.below_stage(request.path());
+        let routed = path.filter(|path| lock(&self.routes).script(request.method(), path).is_some());
+        let Some(path) = routed else {
+            return Reply::no_such_route();
+        };
+        if let Some(refused) = refusal(attempt.verification()).filter(|_| self.insist) {
+            return refused;
+        }
+        let mut routes = lock(&self.routes);
+        routes
+            .script(request.method(), path)
+            .map_or_else(Reply::no_such_route, Script::next)
+    }
+
+    fn attempt(
+        &self,
+        request: RawRequest,
+        verification: Verification,
+        connection: usize,
+        received_at: SystemTime,
+    ) -> RecordedAttempt {
+        RecordedAttempt {
+            request,
+            verification,
+            received_at,
+            connection,
+            order: self.arrivals.fetch_add(1, Ordering::Relaxed) + 1,
+            status: None,
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("stage", &self.stage)
+            .field("insist", &self.insist)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The scripts by method and path.
+#[derive(Debug, Default)]
+pub(super) struct Routes(Vec<Route>);
+
+impl Routes {
+    /// Adds a script, or puts it in the place of the one of the same method and path.
+    pub(super) fn set(&mut self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) {
+        self.0
+            .retain(|route| route.method != method || route.path != path);
+        let script = Script(replies.into_iter().collect());
+        self.0.push(Route {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            script,
+        });
+    }
+
+    /// The script for a request; one for the very method goes before one for any.
+    fn script(&mut self, method: &str, path: &[u8]) -> Option<&mut Script> {
+        let at = |wanted: &str| {
+            self.0
+                .iter()
+                .position(|route| route.method == wanted && route.path.as_bytes() == path)
+        };
+        let found = at(method).or_else(|| at(ANY))?;
+        self.0.get_mut(found).map(|route| &mut route.script)
+    }
+}
+
+#[derive(Debug)]
+struct Route {
+    method: String,
+    path: String,
+    script: Script,
+}
+
+/// What a route does with one request after the other.
+#[derive(Debug)]
+struct Script(VecDeque<Reply>);
+
+impl Script {
+    /// The next reply; the last one repeats, and an empty script answers [`Reply::ok`].
+    fn next(&mut self) -> Reply {
+        match self.0.len() {
+            0 | 1 => self.0.front().cloned().unwrap_or_else(Reply::ok),
+            _ => self.0.pop_front().unwrap_or_else(Reply::ok),
+        }
+    }
+
+    fn next_if_unread(&mut self) -> Option<Reply> {
+        let unread = matches!(self.0.front()?.behaviour, Behaviour::ResetBeforeReading);
+        unread.then(|| self.next())
+    }
+}
+
+/// Locks; a test that panicked elsewhere does not make the gateway panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

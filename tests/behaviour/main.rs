@@ -1,0 +1,22 @@
+//! What the client promises, a module per promise, over real sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+mod bad_input;
+mod breaker;
+mod chain;
+mod connections;
+mod error;
+mod headers;
+mod refine;
+mod retry;
+mod retry_after;
+mod rig;
+mod signature;
+mod time;
+mod wiremock_scripts;
