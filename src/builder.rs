@@ -1,7 +1,7 @@
 //! From settings to a client, or to the name of the setting that is wrong.
 
 use crate::circuit::CircuitBreaker;
-use crate::client::{Names, ServiceClient, Shared};
+use crate::client::ServiceClient;
 use crate::context::headers;
 use crate::edge::ambient::{Ambient, shared_system};
 use crate::edge::clock_skew::ClockSkew;
@@ -23,6 +23,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::retry_budget::RetryBudget;
 use crate::retry_loop::Gates;
 use crate::settings::{Overrides, Settings};
+use crate::shared::{Names, Shared};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -57,6 +58,21 @@ pub struct ClientBuilder {
     api_id: Option<String>,
     resolve: Vec<(String, SocketAddr)>,
     ambient: Arc<dyn Ambient>,
+}
+
+impl ServiceClient {
+    /// Begins a client of the API at `base_url`, stage or base path included.
+    ///
+    /// `https` only, except for loopback hosts. Region and credentials must follow.
+    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(base_url.into())
+    }
+
+    /// Begins a client with Region and credentials from the AWS configuration.
+    #[cfg(feature = "aws-config")]
+    pub fn from_aws_config(base_url: impl Into<String>, config: &aws_config::SdkConfig) -> ClientBuilder {
+        ClientBuilder::new(base_url.into()).aws_config(config)
+    }
 }
 
 impl ClientBuilder {
