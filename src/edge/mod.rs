@@ -11,7 +11,11 @@ pub(crate) mod environment;
 pub(crate) mod fault;
 #[cfg(test)]
 pub(crate) mod hand;
+#[cfg(feature = "aws-config")]
+pub(crate) mod lent;
 pub(crate) mod path;
+#[cfg(test)]
+pub(crate) mod peer;
 pub(crate) mod pool;
 pub(crate) mod sigv4;
 pub(crate) mod sort;
