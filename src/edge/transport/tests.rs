@@ -4,6 +4,7 @@ use super::*;
 use crate::edge::hand::Hand;
 use crate::edge::path::Path;
 use crate::edge::peer::{Act, FIN, HANG, Peer, RST, in_own_process, read_request};
+use crate::edge::seen::Seen;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
@@ -193,6 +194,34 @@ async fn the_signed_host_is_the_host_on_the_wire() {
     let request = peer.requests().remove(0);
     assert!(request.contains(&format!("\r\nhost: {}\r\n", target(&peer).host_header())));
     assert!(request.contains("SignedHeaders=host;x-amz-date,"));
+}
+
+#[tokio::test]
+async fn no_subscriber_at_trace_sees_a_header_a_query_or_a_body() {
+    let seen = Seen::default();
+    let writer = seen.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let listening = tracing::subscriber::set_default(subscriber);
+    tracing::trace!("the subscriber listens");
+    let peer = Peer::playing(&[Act::Write(OK), FIN]).await;
+    let mut headers = HeaderMap::new();
+    headers.insert("authorization", HeaderValue::from_static("header-marker"));
+    let (transport, body) = (transport(), Bytes::from_static(b"body-marker"));
+    for _ in 0..2 {
+        let (headers, body) = (headers.clone(), body.clone());
+        transport
+            .exchange(&Method::POST, &target(&peer), headers, body, PLENTY, LIMITS)
+            .await;
+    }
+    drop(listening);
+    let text = seen.text();
+    assert!(text.contains("the subscriber listens"));
+    for marker in ["header-marker", "query-marker", "body-marker"] {
+        assert!(!text.contains(marker), "{text}");
+    }
 }
 
 #[tokio::test]
