@@ -159,6 +159,8 @@ mod tests {
     use aws_credential_types::provider::{self, ProvideCredentials};
     use std::error::Error;
 
+    const ENDPOINT: &str = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+
     fn keys() -> Act {
         let keys = r#"{"AccessKeyId":"AKID","SecretAccessKey":"secret","Token":"token","Expiration":"2100-01-01T00:00:00Z"}"#;
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{keys}", keys.len());
@@ -178,7 +180,7 @@ mod tests {
         let environment = [
             ("AWS_CONFIG_FILE", "/nonexistent"),
             ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "container-token"),
-            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", endpoint.as_str()),
+            (ENDPOINT, endpoint.as_str()),
             ("AWS_EC2_METADATA_DISABLED", "true"),
             ("AWS_REGION", "eu-central-1"),
             ("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent"),
@@ -189,6 +191,9 @@ mod tests {
     #[tokio::test]
     #[ignore = "run by a test below, in a process with a container's environment"]
     async fn credentials_are_found() {
+        if std::env::var_os(ENDPOINT).is_none() {
+            return;
+        }
         let found = from_the_environment().await.unwrap();
         assert_eq!(
             (found.access_key_id(), found.session_token()),
@@ -200,6 +205,9 @@ mod tests {
     #[tokio::test]
     #[ignore = "run by a test below, in a process with a container's environment"]
     async fn credentials_are_refused() {
+        if std::env::var_os(ENDPOINT).is_none() {
+            return;
+        }
         assert!(from_the_environment().await.is_err());
     }
 

@@ -1,6 +1,8 @@
 //! Exchanges with peers that behave, and with peers that do not.
 
 use super::*;
+use crate::edge::credential_state::CacheSettings;
+use crate::edge::credentials::CredentialCache;
 use crate::edge::hand::Hand;
 use crate::edge::path::Path;
 use crate::edge::peer::{Act, FIN, HANG, Peer, RST, in_own_process, read_request};
@@ -9,6 +11,7 @@ use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use tokio::net::TcpListener;
 
@@ -222,6 +225,29 @@ async fn no_subscriber_at_trace_sees_a_header_a_query_or_a_body() {
     for marker in ["header-marker", "query-marker", "body-marker"] {
         assert!(!text.contains(marker), "{text}");
     }
+}
+
+#[test]
+fn an_exchange_and_a_wait_for_credentials_can_move_between_threads() {
+    fn sendable<T: Send>(_: T) {}
+    let transport = transport();
+    let target = BaseUrl::parse("https://h.test", false)
+        .unwrap()
+        .target(&"/".into(), &[])
+        .unwrap();
+    sendable(transport.exchange(
+        &Method::GET,
+        &target,
+        HeaderMap::new(),
+        Bytes::new(),
+        PLENTY,
+        LIMITS,
+    ));
+    let keys = Credentials::from_keys("AKID", "secret", None);
+    let provider = SharedCredentialsProvider::new(keys.clone());
+    let cache = CredentialCache::new(provider, Hand::new(), CacheSettings::default());
+    sendable(cache.get(PLENTY));
+    sendable(cache.refresh(&keys, PLENTY));
 }
 
 #[tokio::test]
@@ -498,7 +524,9 @@ async fn a_name_is_reached_at_the_address_that_was_given_for_it() {
 }
 
 async fn send_to_the_environments_target(environment_proxies: bool) {
-    let address = std::env::var("EASTWEST_TEST_TARGET").unwrap();
+    let Ok(address) = std::env::var("EASTWEST_TEST_TARGET") else {
+        return;
+    };
     let settings = TransportSettings {
         environment_proxies,
         ..settings()
