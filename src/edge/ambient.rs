@@ -27,10 +27,7 @@ impl Ambient for System {
     #[allow(clippy::disallowed_methods, reason = "this is the one clock")]
     fn now(&self) -> Moment {
         // tokio's instant, so that a paused runtime pauses the budgets too.
-        Moment {
-            monotonic: tokio::time::Instant::now().into_std(),
-            wall: SystemTime::now(),
-        }
+        Moment { monotonic: tokio::time::Instant::now().into_std(), wall: SystemTime::now() }
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the one dice")]

@@ -18,17 +18,11 @@ pub(crate) struct DateTime {
 impl DateTime {
     /// Spells `at`, which lies within the calendar.
     pub(crate) fn of(at: SystemTime) -> DateTime {
-        let seconds = at
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
+        let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let (year, month, day) = civil_date(seconds / 86_400);
         let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
         let day = format!("{year:04}{month:02}{day:02}");
-        DateTime {
-            full: format!("{day}T{hour:02}{minute:02}{second:02}Z"),
-            day,
-        }
+        DateTime { full: format!("{day}T{hour:02}{minute:02}{second:02}Z"), day }
     }
 }
 
@@ -42,11 +36,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
@@ -121,9 +111,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
     proptest! {
         #[test]

@@ -23,10 +23,7 @@ use std::time::Duration;
 /// No proxy is used: metadata is never behind one. Where the token service is, load the configuration with another
 /// client and hand it over.
 pub(crate) async fn load_aws_config() -> SdkConfig {
-    aws_config::defaults(BehaviorVersion::latest())
-        .http_client(lent_client())
-        .load()
-        .await
+    aws_config::defaults(BehaviorVersion::latest()).http_client(lent_client()).load().await
 }
 
 /// Our HTTP client in the form that `aws-config` takes.
@@ -51,9 +48,7 @@ impl LentClient {
         if let Some(timeout) = connect_timeout {
             builder = builder.connect_timeout(timeout);
         }
-        let client = builder
-            .build()
-            .map_err(|error| Fault::new("aws_config", error.to_string()))?;
+        let client = builder.build().map_err(|error| Fault::new("aws_config", error.to_string()))?;
         clients.push((connect_timeout, client.clone()));
         Ok(client)
     }
@@ -96,23 +91,16 @@ async fn exchange(
     request: HttpRequest,
     timeout: Duration,
 ) -> Result<HttpResponse, ConnectorError> {
-    let request = request
-        .try_into_http1x()
-        .map_err(|error| ConnectorError::user(error.into()))?;
+    let request = request.try_into_http1x().map_err(|error| ConnectorError::user(error.into()))?;
     let (head, body) = request.into_parts();
-    let url = head
-        .uri
-        .to_string()
-        .parse()
-        .map_err(|error: url::ParseError| ConnectorError::user(error.into()))?;
+    let url =
+        head.uri.to_string().parse().map_err(|error: url::ParseError| ConnectorError::user(error.into()))?;
     let mut request = reqwest::Request::new(head.method, url);
     *request.headers_mut() = head.headers;
     *request.timeout_mut() = Some(timeout);
     match body.bytes() {
         None => {
-            return Err(ConnectorError::user(
-                "a body that is a stream cannot be sent".into(),
-            ));
+            return Err(ConnectorError::user("a body that is a stream cannot be sent".into()));
         }
         Some([]) => {}
         Some(bytes) => *request.body_mut() = Some(bytes.to_vec().into()),
@@ -133,24 +121,13 @@ async fn exchange(
 fn failure(error: reqwest::Error) -> ConnectorError {
     let (timeout, connect) = (error.is_timeout(), error.is_connect());
     let source = error.without_url().into();
-    let failure = if timeout {
-        ConnectorError::timeout(source)
-    } else {
-        ConnectorError::io(source)
-    };
-    if connect {
-        failure.never_connected()
-    } else {
-        failure
-    }
+    let failure = if timeout { ConnectorError::timeout(source) } else { ConnectorError::io(source) };
+    if connect { failure.never_connected() } else { failure }
 }
 
 /// Where the chain sets no limit: the token service.
 const LONGEST_READ: Duration = Duration::from_secs(10);
-const LIMITS: BodyLimits = BodyLimits {
-    success: 1024 * 1024,
-    error: 1024 * 1024,
-};
+const LIMITS: BodyLimits = BodyLimits { success: 1024 * 1024, error: 1024 * 1024 };
 
 #[cfg(test)]
 mod tests {
@@ -195,10 +172,7 @@ mod tests {
             return;
         }
         let found = from_the_environment().await.unwrap();
-        assert_eq!(
-            (found.access_key_id(), found.session_token()),
-            ("AKID", Some("token"))
-        );
+        assert_eq!((found.access_key_id(), found.session_token()), ("AKID", Some("token")));
         assert!(found.expiry().is_some());
     }
 
@@ -216,10 +190,7 @@ mod tests {
         let peer = Peer::playing(&[keys()]).await;
         assert!(in_a_container("credentials_are_found", &peer).await);
         let request = peer.requests().remove(0);
-        assert!(
-            request.starts_with("GET /credentials?id=7 HTTP/1.1\r\n"),
-            "{request}"
-        );
+        assert!(request.starts_with("GET /credentials?id=7 HTTP/1.1\r\n"), "{request}");
         assert!(request.contains("\r\nauthorization: container-token\r\n"));
     }
 
@@ -244,18 +215,12 @@ mod tests {
     ) -> Result<u16, ConnectorError> {
         let connector = client.connector(&settings);
         let request = HttpRequest::get(format!("http://{}/?secret=query-marker", peer.address)).unwrap();
-        connector
-            .call(request)
-            .await
-            .map(|response| response.status().as_u16())
+        connector.call(request).await.map(|response| response.status().as_u16())
     }
 
     fn short() -> HttpConnectorSettings {
         let short = Duration::from_millis(30);
-        HttpConnectorSettings::builder()
-            .connect_timeout(short)
-            .read_timeout(short)
-            .build()
+        HttpConnectorSettings::builder().connect_timeout(short).read_timeout(short).build()
     }
 
     #[tokio::test]
@@ -273,11 +238,7 @@ mod tests {
     async fn connectors_of_the_same_timeout_share_their_connections() {
         let peer = Peer::playing(&[Act::Write("HTTP/1.1 204 x\r\n\r\n")]).await;
         let client = LentClient::default();
-        let plenty = || {
-            HttpConnectorSettings::builder()
-                .connect_timeout(Duration::from_secs(9))
-                .build()
-        };
+        let plenty = || HttpConnectorSettings::builder().connect_timeout(Duration::from_secs(9)).build();
         assert_eq!(call(&client, &peer, plenty()).await.unwrap(), 204);
         assert_eq!(call(&client, &peer, plenty()).await.unwrap(), 204);
         assert_eq!(peer.connections(), 1);

@@ -66,10 +66,7 @@ impl From<&str> for Path {
 
 impl From<String> for Path {
     fn from(text: String) -> Path {
-        Path {
-            text,
-            ..Path::default()
-        }
+        Path { text, ..Path::default() }
     }
 }
 
@@ -94,11 +91,7 @@ pub(crate) fn encode_text(field: &'static str, text: &str) -> Result<String, Fau
             let [Some(high), Some(low)] = escape.map(|digit| digit.filter(u8::is_ascii_hexdigit)) else {
                 return Err(Fault::new(field, "holds a % that begins no escape; write %25"));
             };
-            encoded.extend([
-                '%',
-                high.to_ascii_uppercase().into(),
-                low.to_ascii_uppercase().into(),
-            ]);
+            encoded.extend(['%', high.to_ascii_uppercase().into(), low.to_ascii_uppercase().into()]);
         } else if byte == b'/' || is_pchar(byte) {
             encoded.push(byte.into());
         } else {
@@ -132,11 +125,7 @@ fn is_pchar(byte: u8) -> bool {
 }
 
 /// All but the unreserved characters of RFC 3986, section 2.3: the one encoding on which all signers agree.
-pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The argument that faults of a path name.
 pub(crate) const PATH: &str = "path";
 

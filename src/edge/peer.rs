@@ -43,10 +43,7 @@ impl Peer {
     pub(crate) async fn playing(acts: &[Act]) -> Peer {
         let acts: Arc<[Act]> = acts.into();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let peer = Peer {
-            address: listener.local_addr().unwrap(),
-            seen: Arc::default(),
-        };
+        let peer = Peer { address: listener.local_addr().unwrap(), seen: Arc::default() };
         let seen = Arc::clone(&peer.seen);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -99,9 +96,7 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
         bytes.push(stream.read_u8().await.ok()?);
     }
     let head = String::from_utf8(bytes.clone()).unwrap().to_lowercase();
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: "));
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     stream.read_exact(&mut body).await.ok()?;
     bytes.extend(body);
@@ -113,10 +108,7 @@ pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Optio
 pub(crate) async fn in_own_process(test: &str, environment: &[(&str, &str)]) -> bool {
     let (_, test) = test.split_once("::").unwrap();
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
-    command
-        .args([test, "--exact", "--ignored"])
-        .env_clear()
-        .envs(environment.iter().copied());
+    command.args([test, "--exact", "--ignored"]).env_clear().envs(environment.iter().copied());
     let output = command.output().await.unwrap();
     // A name that is no test's would pass.
     output.status.success() && String::from_utf8(output.stdout).unwrap().contains("1 passed")
