@@ -56,6 +56,7 @@ pub struct ClientBuilder {
     more_roots: Vec<Vec<u8>>,
     client_identity: Option<(Vec<u8>, Vec<u8>)>,
     api_id: Option<String>,
+    url_limit: Option<usize>,
     resolve: Vec<(String, SocketAddr)>,
     ambient: Arc<dyn Ambient>,
 }
@@ -96,6 +97,7 @@ impl ClientBuilder {
             more_roots: Vec::new(),
             client_identity: None,
             api_id: None,
+            url_limit: None,
             resolve: Vec::new(),
             ambient: shared_system(),
         }
@@ -254,6 +256,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the limit on whole URLs, in characters; 8,192 by default, the private gateway's own. At most 65,000.
+    pub fn url_limit(mut self, characters: usize) -> ClientBuilder {
+        self.url_limit = Some(characters);
+        self
+    }
+
     /// Sets how many bytes of a successful answer's body are read; 10 MiB by default. A longer one is an error.
     pub fn response_body_limit(mut self, bytes: usize) -> ClientBuilder {
         self.overrides.response_body_limit = Some(bytes);
@@ -365,7 +373,10 @@ impl ClientBuilder {
     /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration), with [`Error::field`] naming the setting.
     pub fn build(self) -> Result<ServiceClient, Error> {
         self.overrides.check()?;
-        let base = BaseUrl::parse(&self.base_url, self.allow_http)?;
+        let mut base = BaseUrl::parse(&self.base_url, self.allow_http)?;
+        if let Some(characters) = self.url_limit {
+            base = base.with_longest_url(characters);
+        }
         let region = self.region.as_deref().map(str::trim).filter(|region| !region.is_empty());
         let Some(region) = region else {
             return Err(Error::configuration("region", "not set, and never guessed from the host"));

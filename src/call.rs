@@ -57,6 +57,12 @@ impl Call {
         self
     }
 
+    /// Ends the path with a slash, after its segments.
+    pub fn trailing_slash(mut self) -> Call {
+        self.draft.path = self.draft.path.trailing_slash();
+        self
+    }
+
     /// Appends a query pair. Order and repeats are kept; a space is sent as `%20`, a plus as `%2B`.
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Call {
         self.draft.query.push((name.into(), value.into()));

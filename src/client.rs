@@ -101,12 +101,16 @@ impl ServiceClient {
         &self.0.gates.budget
     }
 
-    /// Fetches credentials ahead of the first call, in a Lambda's init phase.
+    /// Fetches credentials and opens a connection, in a Lambda's init phase, so that the first call pays for neither.
+    ///
+    /// The connection is opened by an unsigned `HEAD` of the base URL, which the gateway refuses before it reaches the
+    /// callee. `within` bounds each of the two.
     ///
     /// # Errors
-    /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had within `within`.
+    /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had,
+    /// [`ErrorKind::Transport`](crate::ErrorKind::Transport) if no connection could. Neither harms the calls to come.
     pub async fn warm_up(&self, within: Duration) -> Result<(), Error> {
-        self.0.edge.warm_up(within).await
+        self.0.edge.warm_up(&self.0.base, within).await
     }
 }
 

@@ -72,6 +72,8 @@ pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
 pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
+#[cfg(feature = "aws-config")]
+pub use edge::lent::load_aws_config;
 pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};
 pub use error::Error;
 pub use error_kind::ErrorKind;

@@ -14,8 +14,8 @@ use std::time::SystemTime;
 /// Signs requests with AWS Signature Version 4 for one Region and service.
 ///
 /// The keys and the signature come from `aws-sigv4`; the canonical request is written here, over a [`Target`] that is
-/// already in its strict form. That crate's own request signer prints what it is handed to every TRACE subscriber,
-/// panics on some header values and costs three times as much.
+/// already in its strict form. That crate's own signer of requests prints what it is handed to every TRACE subscriber,
+/// panics on some header values, and derives the key anew each time.
 pub(crate) struct Signer {
     region: String,
     service: String,
@@ -176,11 +176,13 @@ impl SignedHeaders {
     }
 
     /// The same headers, to look at.
+    #[cfg(test)]
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
     /// The time the signature carries.
+    #[cfg(test)]
     pub(crate) fn signed_at(&self) -> SystemTime {
         self.signed_at
     }
@@ -296,10 +298,11 @@ const SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token
 mod tests {
     use super::*;
     use crate::edge::path::Path;
+    use crate::edge::seen::Seen;
     use crate::edge::target::BaseUrl;
     use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
     use proptest::prelude::*;
-    use std::sync::Arc;
+    use std::fmt::Write;
     use std::time::Duration;
 
     const KEY_ID: &str = "AKIDEXAMPLE";
@@ -607,6 +610,21 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_yesterday_does_not_sign_today() {
+        let (kept, fresh) = (signer(), signer());
+        let hash = kept.body_hash(b"");
+        let sign = |signer: &Signer, at| {
+            let target = target("/", &[]);
+            let signed =
+                signer.sign(&Method::GET, &target, &HeaderMap::new(), &hash, &keys(None), at).unwrap();
+            signature(&signed).to_owned()
+        };
+        let today = suite_time() + Duration::from_secs(86_400);
+        sign(&kept, suite_time());
+        assert_eq!(sign(&kept, today), sign(&fresh, today));
+    }
+
+    #[test]
     fn a_stray_newline_in_any_credential_is_a_typed_error_that_repeats_nothing() {
         let signer = signer();
         let hash = signer.body_hash(b"");
@@ -694,11 +712,11 @@ mod tests {
 
     #[test]
     fn no_subscriber_at_trace_and_no_debug_sees_a_secret() {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let writer = Arc::clone(&seen);
+        let seen = Seen::default();
+        let writer = seen.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
-            .with_writer(move || Copying(Arc::clone(&writer)))
+            .with_writer(move || writer.clone())
             .finish();
         let signed = tracing::subscriber::with_default(subscriber, || {
             tracing::trace!("the subscriber listens");
@@ -715,7 +733,7 @@ mod tests {
             )
         })
         .unwrap();
-        let mut text = String::from_utf8(seen.lock().unwrap().clone()).unwrap();
+        let mut text = seen.text();
         assert!(text.contains("the subscriber listens"));
         let _ = write!(text, "{signed:?} {:?} {:?}", signed.headers(), signer());
         for secret in [SECRET, "the-token", "query-marker", "body-marker", signature(&signed), KEY_ID] {
@@ -723,18 +741,5 @@ mod tests {
         }
         assert!(signed.headers()[AUTHORIZATION].is_sensitive());
         assert!(signed.headers()["x-amz-security-token"].is_sensitive());
-    }
-
-    struct Copying(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Copying {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
     }
 }
