@@ -3,7 +3,6 @@
 //! Statuses, types and messages are those of the developer guide's page "Gateway response types" and of captured
 //! answers. Where no capture is public, the documentation of the single answer says so.
 
-use super::refusal;
 use super::reply::{Reply, Surface};
 use serde_json::Value;
 
@@ -104,36 +103,6 @@ impl Reply {
         Reply::missing_authentication_token()
     }
 
-    /// 403: the `authorization` header is no SigV4.
-    pub fn incomplete_signature() -> Self {
-        incomplete_signature(refusal::INVALID_PAIR)
-    }
-
-    /// 403: the signature is older than five minutes. The message names the request's `x-amz-date` and the gateway's clock
-    /// as they are, even if they agree: a signature that grew old on the way is told so by a clock that is right.
-    pub fn signature_expired() -> Self {
-        Reply::dynamic(refusal::signature_expired)
-    }
-
-    /// 403: the signature is from the future. The message names the request's `x-amz-date` and the gateway's clock.
-    pub fn signature_not_yet_current() -> Self {
-        Reply::dynamic(refusal::signature_not_yet_current)
-    }
-
-    /// 403: the calculated signature is another. As the real answer, it echoes the canonical request *with the session
-    /// token*, where the request was signed.
-    pub fn signature_mismatch() -> Self {
-        Reply::dynamic(|attempt| refusal::mismatch(attempt.verification()))
-    }
-
-    /// 403: the credential is scoped to another Region and service.
-    pub fn bad_scope() -> Self {
-        invalid_signature(
-            "Credential should be scoped to a valid region, not 'us-east-1'. \
-             Credential should be scoped to correct service: 'execute-api'. ",
-        )
-    }
-
     /// 403: the session is over.
     pub fn token_expired() -> Self {
         rest(403, "ExpiredTokenException", tight("The security token included in the request is expired"))
@@ -193,22 +162,13 @@ impl Reply {
     }
 }
 
-/// A refused signature.
-pub(super) fn invalid_signature(message: &str) -> Reply {
-    rest(403, "InvalidSignatureException", tight(message))
-}
-
-/// A signature that cannot be read.
-pub(super) fn incomplete_signature(message: &str) -> Reply {
-    rest(403, "IncompleteSignatureException", tight(message))
-}
-
 /// What is no request at all.
 pub(super) fn bad_request() -> Reply {
     of(Surface::RestApi, 400).header("Content-Type", "text/plain").body("Bad Request").keep_alive(false)
 }
 
-fn rest(status: u16, error_type: &str, body: String) -> Reply {
+/// An answer of a REST API itself, with a type.
+pub(super) fn rest(status: u16, error_type: &str, body: String) -> Reply {
     of(Surface::RestApi, status)
         .header("Content-Type", JSON)
         .header("x-amzn-ErrorType", error_type)
@@ -219,7 +179,8 @@ fn of(surface: Surface, status: u16) -> Reply {
     Reply { surface, ..Reply::status(status) }
 }
 
-fn tight(message: &str) -> String {
+/// The message as JSON, without a space.
+pub(super) fn tight(message: &str) -> String {
     format!(r#"{{"message":{}}}"#, Value::from(message))
 }
 

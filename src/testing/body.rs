@@ -1,6 +1,6 @@
 //! A request's body, counted or chunked, taken off the wire as it comes.
 
-use super::http::Malformed;
+use super::malformed::Malformed;
 use bytes::{Buf, Bytes, BytesMut};
 
 /// How a body is framed.

@@ -220,6 +220,8 @@ fn may_be_secret(name: &str) -> bool {
 }
 
 pub(super) const HIDDEN: &str = "(hidden)";
+/// What stands in the place of the body's hash where the body is not signed.
+pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,11 @@
 //! A clock that is turned by hand, whose waits take no time and whose dice fall as told.
 
+use super::lock::lock;
 use crate::edge::ambient::{Ambient, system};
 use crate::policy::moment::{Draw, Moment};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 /// Time that passes only when a call waits, or when the test says so.
@@ -82,7 +83,7 @@ impl ManualClock {
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::answers;
 use super::body::BodyReader;
-use super::http::{Malformed, RawRequest, head_end};
+use super::http::{RawRequest, head_end};
+use super::malformed::Malformed;
 use super::reply::Reply;
 use super::shared::Shared;
 use super::write::{After, Stamp, outlast, perform};

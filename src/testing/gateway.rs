@@ -1,10 +1,11 @@
 //! The embedded gateway: its builder, and the handle that a test holds.
 
 use super::connection::serve;
+use super::lock::lock;
 use super::record::RecordedAttempt;
 use super::reply::Reply;
 use super::settings::{PathEncoding, VerifierSettings};
-use super::shared::{Clock, Routes, Shared, lock};
+use super::shared::{Clock, Routes, Shared};
 use crate::edge::ambient::{self, Ambient};
 use std::fmt;
 use std::io;

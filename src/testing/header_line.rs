@@ -1,6 +1,6 @@
 //! One header line as received, and the tokens that names are made of (RFC 9110 section 5.6.2).
 
-use super::http::Malformed;
+use super::malformed::Malformed;
 
 /// One header line.
 #[derive(Clone)]

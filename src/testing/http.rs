@@ -2,6 +2,7 @@
 
 use super::body::{BodyReader, Framing};
 use super::header_line::{HeaderLine, split_at_byte, token};
+use super::malformed::Malformed;
 use bytes::{Bytes, BytesMut};
 use std::fmt;
 
@@ -201,18 +202,6 @@ impl fmt::Debug for RawRequest {
             .finish_non_exhaustive()
     }
 }
-
-/// What makes bytes no HTTP/1.1 request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub(super) &'static str);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed request: {}", self.0)
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// Where the head ends: behind the first empty line that follows a line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {

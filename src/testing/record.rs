@@ -1,7 +1,7 @@
 //! What the gateway saw, kept for the test to look at.
 
 use super::http::RawRequest;
-use super::shared::lock;
+use super::lock::lock;
 use super::verdict::Verdict;
 use super::verification::Verification;
 use bytes::Bytes;

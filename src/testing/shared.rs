@@ -2,6 +2,7 @@
 
 use super::answers;
 use super::http::RawRequest;
+use super::lock::lock;
 use super::record::{Record, RecordedAttempt};
 use super::refusal::refusal;
 use super::reply::{Behaviour, Reply};
@@ -11,7 +12,7 @@ use super::verifier::verify;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// The method of a route that takes every method, as API Gateway spells it.
@@ -194,9 +195,4 @@ impl Script {
         let unread = matches!(self.0.front()?.behaviour, Behaviour::ResetBeforeReading);
         unread.then(|| self.next())
     }
-}
-
-/// Locks; a test that panicked elsewhere does not make the gateway panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,10 @@
 //! A verdict on a signature, and what it was found on.
 
 use super::authorization::Authorization;
-use super::canonical::{self, HIDDEN, Rules, Secrets};
+use super::canonical::{self, HIDDEN, Rules, Secrets, UNSIGNED};
 use super::http::RawRequest;
 use super::settings::VerifierSettings;
 use super::verdict::Verdict;
-use super::verifier::UNSIGNED;
 use std::fmt;
 
 /// A verdict, and what it was found on.

@@ -2,7 +2,7 @@
 
 use super::amz_date;
 use super::authorization::{Authorization, Scope};
-use super::canonical;
+use super::canonical::{self, UNSIGNED};
 use super::http::RawRequest;
 use super::settings::{Identity, VerifierSettings};
 use super::verdict::{Verdict, WINDOW};
@@ -181,4 +181,3 @@ fn signature_bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 const TERMINATOR: &str = "aws4_request";
-pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
