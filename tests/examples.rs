@@ -4,11 +4,7 @@
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "its main is not called, and nothing is above this crate"
-)]
+#[allow(dead_code, unreachable_pub, reason = "its main is not called, and nothing is above this crate")]
 #[path = "../examples/quickstart.rs"]
 mod quickstart;
 
@@ -53,13 +49,8 @@ async fn the_rehearsal_of_the_lambda_fails_if_any_event_is_another() {
 async fn a_lambda_that_ends_before_its_events_do_fails_its_rehearsal() {
     let mut nothing_to_run = this_program();
     nothing_to_run.args(["--exact", "no test of this name"]);
-    let failure = caller_lambda::rehearsal::run(None, nothing_to_run)
-        .await
-        .unwrap_err();
-    assert!(
-        failure.to_string().starts_with("the function ended by itself"),
-        "{failure}"
-    );
+    let failure = caller_lambda::rehearsal::run(None, nothing_to_run).await.unwrap_err();
+    assert!(failure.to_string().starts_with("the function ended by itself"), "{failure}");
 }
 
 /// The function of the tests above, in a process of its own: its environment is the sandbox's.

@@ -110,11 +110,7 @@ struct ProxyReply {
 
 impl ProxyReply {
     fn new(status_code: u16, body: serde_json::Value) -> ProxyReply {
-        let reply = ProxyReply {
-            status_code,
-            headers: BTreeMap::new(),
-            body: body.to_string(),
-        };
+        let reply = ProxyReply { status_code, headers: BTreeMap::new(), body: body.to_string() };
         reply.header("content-type", "application/json")
     }
 
@@ -123,11 +119,7 @@ impl ProxyReply {
         let (head, body) = refusal.to_response().into_parts();
         let headers = head.headers.iter();
         let headers = headers.map(|(name, value)| (name.to_string(), text(value.as_bytes())));
-        ProxyReply {
-            status_code: head.status.as_u16(),
-            headers: headers.collect(),
-            body: text(&body),
-        }
+        ProxyReply { status_code: head.status.as_u16(), headers: headers.collect(), body: text(&body) }
     }
 
     /// The answer to give where a call of one's own has failed. Its layer has sent the call as often as made sense, so

@@ -28,10 +28,7 @@ pub(crate) async fn run(turned: Option<&str>, mut function: Command) -> Result<b
     for row in rows.iter_mut().filter(|row| turned == Some(row.name)) {
         row.turn();
     }
-    let orders = FakeGateway::builder()
-        .credentials(KEY_ID, SECRET, Some(TOKEN))
-        .region(REGION)
-        .start();
+    let orders = FakeGateway::builder().credentials(KEY_ID, SECRET, Some(TOKEN)).region(REGION).start();
     let orders = Arc::new(orders.await?);
     let lambda = runtime_api(&orders, &rows).await?;
     let mut sandbox = function
@@ -61,10 +58,11 @@ pub(crate) async fn run(turned: Option<&str>, mut function: Command) -> Result<b
 async fn runtime_api(orders: &Arc<FakeGateway>, rows: &[Row]) -> Result<FakeGateway, Failure> {
     let events = rows.iter().enumerate();
     let events = events.map(|(index, row)| invocation(index, row, Arc::clone(orders)));
-    let mut lambda = FakeGateway::builder()
-        .stage("2018-06-01")
-        .verify_signatures(false)
-        .route("GET", "/runtime/invocation/next", events.chain([Reply::hang()]));
+    let mut lambda = FakeGateway::builder().stage("2018-06-01").verify_signatures(false).route(
+        "GET",
+        "/runtime/invocation/next",
+        events.chain([Reply::hang()]),
+    );
     for index in 0..rows.len() {
         for outcome in ["response", "error"] {
             let taken_in = Reply::json(202, r#"{"status":"OK"}"#);
@@ -87,10 +85,7 @@ fn invocation(index: usize, row: &Row, orders: Arc<FakeGateway>) -> Reply {
     })
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the function's deadline is by the machine's own clock"
-)]
+#[allow(clippy::disallowed_methods, reason = "the function's deadline is by the machine's own clock")]
 fn deadline(time_left: Duration) -> u128 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().saturating_add(time_left).as_millis()
@@ -111,10 +106,7 @@ fn trace_id(index: usize) -> String {
 
 /// Prints the transcript, and says whether all of it is as it must be.
 fn tell(rows: &[Row], orders: &FakeGateway, lambda: &FakeGateway) -> bool {
-    println!(
-        "  {:<31} {:>3}  {:<21} reply",
-        "event", "hop", "order service answered"
-    );
+    println!("  {:<31} {:>3}  {:<21} reply", "event", "hop", "order service answered");
     let all_calls = orders.attempts();
     let (mut told, mut wrong) = (0, 0);
     for (index, row) in rows.iter().enumerate() {
@@ -122,11 +114,7 @@ fn tell(rows: &[Row], orders: &FakeGateway, lambda: &FakeGateway) -> bool {
         let calls: Vec<_> = all_calls.iter().filter(of_this).cloned().collect();
         let reply = reply(lambda, index);
         let as_ruled = row.saw_as_ruled(&calls) && row.replied_as_ruled(&reply);
-        println!(
-            "{} {}",
-            if as_ruled { " " } else { "!" },
-            line(row.name, &calls, &reply)
-        );
+        println!("{} {}", if as_ruled { " " } else { "!" }, line(row.name, &calls, &reply));
         told += calls.len();
         wrong += usize::from(!as_ruled);
     }
@@ -142,9 +130,7 @@ fn tell(rows: &[Row], orders: &FakeGateway, lambda: &FakeGateway) -> bool {
 /// What the function returned; null if it returned nothing, or threw.
 fn reply(lambda: &FakeGateway, index: usize) -> Value {
     let returned = lambda.attempts_on(&outcome_path(index, "response"));
-    let first = returned
-        .first()
-        .map(|returned| serde_json::from_slice(returned.body()));
+    let first = returned.first().map(|returned| serde_json::from_slice(returned.body()));
     first.and_then(Result::ok).unwrap_or_default()
 }
 
@@ -152,10 +138,7 @@ fn line(name: &str, calls: &[RecordedAttempt], reply: &Value) -> String {
     let hop = calls.first().and_then(|call| call.header("x-hop-count"));
     let shown: Vec<_> = calls
         .iter()
-        .map(|call| {
-            call.status()
-                .map_or("lost".to_owned(), |status| status.to_string())
-        })
+        .map(|call| call.status().map_or("lost".to_owned(), |status| status.to_string()))
         .collect();
     let header = |name: &str| {
         let value = reply.pointer(&format!("/headers/{name}"))?;
@@ -172,11 +155,7 @@ fn line(name: &str, calls: &[RecordedAttempt], reply: &Value) -> String {
     format!(
         "{name:<31} {:>3}  {:<22} {}",
         hop.unwrap_or("-"),
-        if shown.is_empty() {
-            "nothing sent".to_owned()
-        } else {
-            shown.join(" ")
-        },
+        if shown.is_empty() { "nothing sent".to_owned() } else { shown.join(" ") },
         parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
     )
 }

@@ -25,31 +25,20 @@ pub(crate) struct Row {
 /// All rows, in order: they meet one sandbox, so breaker and retry budget remember.
 pub(crate) fn rows() -> Vec<Row> {
     vec![
-        Row {
-            script: vec![placed()],
-            must_show: &[201],
-            ..ends("an order from another service", 201)
-        },
+        Row { script: vec![placed()], must_show: &[201], ..ends("an order from another service", 201) },
         Row {
             headers: &[("Accept", "*/*"), ("X-Note", "\u{fc}ber")],
             script: vec![Reply::integration_timeout(), placed()],
             must_show: &[504, 201],
             ..ends("an outsider's order, lost once", 201)
         },
-        Row {
-            headers: &[("X-Hop-Count", "8")],
-            must_forbid_a_retry: true,
-            ..ends("a loop", 508)
-        },
+        Row { headers: &[("X-Hop-Count", "8")], must_forbid_a_retry: true, ..ends("a loop", 508) },
         Row {
             headers: &[("X-Hop-Count", "7")],
             must_forbid_a_retry: true,
             ..ends("the last of a chain", 508)
         },
-        Row {
-            body: "one of each",
-            ..ends("not an order", 400)
-        },
+        Row { body: "one of each", ..ends("not an order", 400) },
         Row {
             time_left: Duration::from_secs(3),
             script: vec![Reply::throttled().header("retry-after", "3")],
@@ -151,9 +140,7 @@ impl Row {
         let all_of_one = |name: &str| {
             let first = calls.first().and_then(|call| call.header(name));
             let wanted = self.header(name).or(first);
-            calls
-                .iter()
-                .all(|call| wanted.is_some() && call.header(name) == wanted)
+            calls.iter().all(|call| wanted.is_some() && call.header(name) == wanted)
         };
         shown == self.must_show
             && all_of_one("X-Correlation-Id")
@@ -180,9 +167,7 @@ impl Row {
     }
 
     fn pairs(&self) -> impl Iterator<Item = (String, &'static str)> {
-        self.headers
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), *value))
+        self.headers.iter().map(|(name, value)| ((*name).to_owned(), *value))
     }
 
     fn header(&self, wanted: &str) -> Option<&'static str> {
