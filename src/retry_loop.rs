@@ -66,10 +66,8 @@ pub(crate) async fn run<E: Exchange>(
             break StopReason::CircuitOpen;
         };
         let left = run.left(now.monotonic);
-        let identity = exchange
-            .identity(left)
-            .await
-            .map_err(|error| teller.unsigned(error, &run, clock()))?;
+        let identity =
+            exchange.identity(order, left).await.map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
         if let Err(reason) = run.next(now.monotonic) {
             break reason;
@@ -79,9 +77,7 @@ pub(crate) async fn run<E: Exchange>(
         teller.begins();
         // Boxed, so that a call that waits holds nothing of the attempt.
         let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout));
-        let seen = attempt
-            .await
-            .map_err(|error| teller.unsigned(error, &run, clock()))?;
+        let seen = attempt.await.map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
         let settle = |effect| permit.settle(effect, now, gates.ambient.draw());
         let draw = gates.ambient.draw();
@@ -91,8 +87,9 @@ pub(crate) async fn run<E: Exchange>(
             Decision::Return => return Ok(teller.answer(now)),
             Decision::Recover(recovery) => {
                 let left = run.left(now.monotonic);
-                if !exchange.recover(recovery, &identity, teller.last(), left).await {
-                    break StopReason::RecoveryUsed;
+                let recovered = exchange.recover(recovery, order, &identity, teller.last(), left).await;
+                if let Err(why) = recovered {
+                    break teller.cannot_recover(why);
                 }
                 teller.waits(Duration::ZERO);
             }

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 /// What the crate asks of the world: the time, a wait and a throw of the dice.
 ///
 /// [`System`] is the world as it is; the test kit brings one that is turned by hand.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the test kit's to reach"))]
 pub trait Ambient: Send + Sync + 'static {
     /// Reads both clocks.
     fn now(&self) -> Moment;
@@ -31,10 +32,7 @@ impl Ambient for System {
     #[allow(clippy::disallowed_methods, reason = "this is the one clock")]
     fn now(&self) -> Moment {
         // tokio's instant, so that a paused runtime pauses the budgets too.
-        Moment {
-            monotonic: tokio::time::Instant::now().into_std(),
-            wall: SystemTime::now(),
-        }
+        Moment { monotonic: tokio::time::Instant::now().into_std(), wall: SystemTime::now() }
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the one dice")]

@@ -27,14 +27,7 @@ impl CredentialCache {
         ambient: Arc<dyn Ambient>,
         settings: CacheSettings,
     ) -> CredentialCache {
-        CredentialCache {
-            shared: Arc::new(Shared {
-                provider,
-                ambient,
-                settings,
-                state: Mutex::default(),
-            }),
-        }
+        CredentialCache { shared: Arc::new(Shared { provider, ambient, settings, state: Mutex::default() }) }
     }
 
     /// The credentials to sign with now, waiting at most `within` for the provider.
@@ -85,9 +78,7 @@ impl CredentialCache {
         let credentials = self.get(within).await?;
         let changed = !same(&credentials, refused);
         if !changed {
-            self.shared
-                .lock()
-                .note_unchanged(self.shared.ambient.now(), &credentials);
+            self.shared.lock().note_unchanged(self.shared.ambient.now(), &credentials);
         }
         Ok(Refreshed { credentials, changed })
     }
@@ -95,9 +86,7 @@ impl CredentialCache {
 
 impl fmt::Debug for CredentialCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CredentialCache")
-            .field("settings", &self.shared.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("CredentialCache").field("settings", &self.shared.settings).finish_non_exhaustive()
     }
 }
 
@@ -118,18 +107,12 @@ impl Shared {
         let now = self.ambient.now();
         let mut state = self.lock();
         let step = state.step(now, &self.settings);
-        let flight = step
-            .begins_a_load()
-            .then(|| state.take_off(now, matches!(step, Step::UseAndRefresh(_))));
+        let flight =
+            step.begins_a_load().then(|| state.take_off(now, matches!(step, Step::UseAndRefresh(_))));
         drop(state);
         let begun = flight.map(|(id, sender)| {
             let result = sender.subscribe();
-            self.spawn(Landing {
-                shared: Arc::clone(self),
-                id,
-                sender,
-                landed: false,
-            });
+            self.spawn(Landing { shared: Arc::clone(self), id, sender, landed: false });
             result
         });
         match (step, begun) {
@@ -174,9 +157,7 @@ async fn load(landing: Landing) {
     let loaded = match tokio::time::timeout(limit, provider.provide_credentials()).await {
         Ok(Ok(credentials)) => Ok(credentials),
         Ok(Err(error)) => Err(CredentialsFault::Provider(Arc::new(error))),
-        Err(_) => provider
-            .fallback_on_interrupt()
-            .ok_or(CredentialsFault::ProviderTimedOut(limit)),
+        Err(_) => provider.fallback_on_interrupt().ok_or(CredentialsFault::ProviderTimedOut(limit)),
     };
     landing.land(loaded);
 }
@@ -205,11 +186,7 @@ impl Drop for Landing {
     fn drop(&mut self) {
         if !self.landed {
             let panicked = std::thread::panicking();
-            self.settle(Err(if panicked {
-                CredentialsFault::Panicked
-            } else {
-                CredentialsFault::Abandoned
-            }));
+            self.settle(Err(if panicked { CredentialsFault::Panicked } else { CredentialsFault::Abandoned }));
         }
     }
 }
@@ -334,13 +311,7 @@ mod tests {
     }
 
     fn set(number: usize, expiry: Option<SystemTime>) -> Credentials {
-        Credentials::new(
-            format!("AKID{number}"),
-            "secret",
-            Some("token".into()),
-            expiry,
-            "test",
-        )
+        Credentials::new(format!("AKID{number}"), "secret", Some("token".into()), expiry, "test")
     }
 
     fn lasting(number: usize, time: Duration) -> Credentials {
@@ -468,18 +439,12 @@ mod tests {
             rig.clock.advance(Duration::from_secs(1));
         }
         // Tried at 0, then after 2, 4, 8, 16 and 32 more seconds less what is left.
-        assert_eq!(
-            (asked[0], asked[1], asked[2], asked[6], asked[14], asked[30]),
-            (2, 2, 3, 4, 5, 6)
-        );
+        assert_eq!((asked[0], asked[1], asked[2], asked[6], asked[14], asked[30]), (2, 2, 3, 4, 5, 6));
         assert_eq!(rig.asked(), 6);
         rig.clock.advance(Duration::from_secs(1));
         let fault = rig.cache.get(PLENTY).await.unwrap_err();
         assert!(matches!(fault, CredentialsFault::Provider(_)));
-        assert_eq!(
-            fault.source().unwrap().to_string(),
-            CredentialsError::provider_error("").to_string()
-        );
+        assert_eq!(fault.source().unwrap().to_string(), CredentialsError::provider_error("").to_string());
     }
 
     #[tokio::test]
@@ -534,14 +499,8 @@ mod tests {
     #[tokio::test]
     async fn a_provider_that_panics_is_a_typed_fault_and_is_asked_again_later() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Panic } else { hourly(asked) });
-        assert!(matches!(
-            rig.cache.get(PLENTY).await.unwrap_err(),
-            CredentialsFault::Panicked
-        ));
-        assert!(matches!(
-            rig.cache.get(PLENTY).await.unwrap_err(),
-            CredentialsFault::Panicked
-        ));
+        assert!(matches!(rig.cache.get(PLENTY).await.unwrap_err(), CredentialsFault::Panicked));
+        assert!(matches!(rig.cache.get(PLENTY).await.unwrap_err(), CredentialsFault::Panicked));
         assert_eq!(rig.asked(), 1);
         rig.clock.advance(Duration::from_secs(1));
         assert_eq!(rig.id().await, "AKID1");
@@ -550,12 +509,7 @@ mod tests {
     #[test]
     fn a_runtime_that_is_shut_down_takes_its_load_with_it_and_no_other() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
-        let runtime = || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-        };
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let first = runtime();
         let cache = rig.cache.clone();
         first.spawn(async move { cache.get(PLENTY).await });
@@ -566,14 +520,24 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_that_waited_for_the_load_of_a_dying_runtime_begins_its_own() {
+        let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (dying, living) = (runtime(), runtime());
+        let get = |cache: CredentialCache| async move { cache.get(PLENTY).await };
+        dying.spawn(get(rig.cache.clone()));
+        dying.block_on(rig.settle());
+        let waiting = living.spawn(get(rig.cache.clone()));
+        living.block_on(rig.settle());
+        assert_eq!(rig.asked(), 1);
+        drop(dying);
+        assert_eq!(living.block_on(waiting).unwrap().unwrap().access_key_id(), "AKID1");
+    }
+
+    #[test]
     fn a_load_that_nobody_drives_any_more_is_replaced() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
-        let runtime = || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-        };
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let idle = runtime();
         let cache = rig.cache.clone();
         idle.spawn(async move { cache.get(PLENTY).await });

@@ -59,6 +59,7 @@ impl Pool {
     }
 
     /// Replaces the client. Exchanges that are under way go on over the old one.
+    #[cfg(test)]
     pub(crate) fn renew(&self) {
         self.replace(&mut self.lock());
     }
@@ -87,9 +88,7 @@ impl Pool {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("Pool").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -139,9 +138,7 @@ impl TransportSettings {
             let addresses: Vec<SocketAddr> = of_host.map(|(_, address)| *address).collect();
             builder = builder.resolve_to_addrs(host, &addresses);
         }
-        builder
-            .build()
-            .map_err(|error| Fault::new("transport", error.to_string()))
+        builder.build().map_err(|error| Fault::new("transport", error.to_string()))
     }
 }
 
@@ -230,9 +227,6 @@ mod tests {
     #[test]
     fn no_setting_that_is_public_shows_a_key() {
         let shown = format!("{:?}", Pool::new(TransportSettings::default()).unwrap());
-        assert!(
-            shown.contains("Bundled and 0 added") && shown.contains("identity: None"),
-            "{shown}"
-        );
+        assert!(shown.contains("Bundled and 0 added") && shown.contains("identity: None"), "{shown}");
     }
 }

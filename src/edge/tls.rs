@@ -57,18 +57,12 @@ impl Roots {
 
     /// The system's trust store, read when the client is built.
     pub(crate) fn platform() -> Roots {
-        Roots {
-            base: Base::Platform,
-            added: Vec::new(),
-        }
+        Roots { base: Base::Platform, added: Vec::new() }
     }
 
     /// Nobody but who is added.
     pub(crate) fn none() -> Roots {
-        Roots {
-            base: Base::Nobody,
-            added: Vec::new(),
-        }
+        Roots { base: Base::Nobody, added: Vec::new() }
     }
 
     /// Adds every certificate of a PEM text.
@@ -96,10 +90,7 @@ impl Roots {
             })?;
         }
         if store.is_empty() {
-            return Err(Fault::new(
-                ROOTS,
-                "hold no certificate, so that no callee could be trusted",
-            ));
+            return Err(Fault::new(ROOTS, "hold no certificate, so that no callee could be trusted"));
         }
         Ok(store)
     }

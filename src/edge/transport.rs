@@ -32,10 +32,7 @@ impl Transport {
     /// # Errors
     /// TLS settings that cannot work.
     pub(crate) fn new(settings: TransportSettings, ambient: Arc<dyn Ambient>) -> Result<Transport, Fault> {
-        Ok(Transport {
-            pool: Pool::new(settings)?,
-            ambient,
-        })
+        Ok(Transport { pool: Pool::new(settings)?, ambient })
     }
 
     /// Sends one request as it is given and reads the answer: all of it, to the last byte of the body, in `timeout`.
@@ -64,13 +61,9 @@ impl Transport {
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
         let (body, ended) = body::read(&mut response, limits).await;
         match ended {
-            Ended::Broken(error) if status.is_success() => self.failed(
-                &lease,
-                Fate::Lost(fate_of_body(&error)),
-                Some(status),
-                error,
-                timeout,
-            ),
+            Ended::Broken(error) if status.is_success() => {
+                self.failed(&lease, Fate::Lost(fate_of_body(&error)), Some(status), error, timeout)
+            }
             _ => {
                 self.pool.give_back(&lease, self.ambient.now(), true);
                 Exchanged::Answered {
@@ -83,11 +76,6 @@ impl Transport {
                 }
             }
         }
-    }
-
-    /// Drops all idle connections: the next exchange opens one.
-    pub(crate) fn renew(&self) {
-        self.pool.renew();
     }
 
     fn failed(
@@ -114,22 +102,21 @@ impl Transport {
                 if unanswered {
                     self.pool.renew_after(lease);
                 }
-                Exchanged::Lost {
-                    how,
-                    status,
-                    source,
-                    thawed: frozen || stale,
-                }
+                Exchanged::Lost { how, status, source, thawed: frozen || stale }
             }
         }
+    }
+
+    /// Drops all idle connections: the next exchange opens one.
+    #[cfg(test)]
+    pub(crate) fn renew(&self) {
+        self.pool.renew();
     }
 }
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport")
-            .field("pool", &self.pool)
-            .finish_non_exhaustive()
+        f.debug_struct("Transport").field("pool", &self.pool).finish_non_exhaustive()
     }
 }
 
@@ -177,21 +164,12 @@ pub(crate) enum Exchanged {
 impl fmt::Debug for Exchanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exchanged::Answered {
-                status,
-                body,
-                oversized,
-                ..
-            } => {
-                write!(
-                    f,
-                    "Answered({status}, {} bytes, oversized: {oversized})",
-                    body.len()
-                )
+            Exchanged::Answered { status, body, oversized, .. } => {
+                write!(f, "Answered({status}, {} bytes, oversized: {oversized})", body.len())
             }
-            Exchanged::Lost {
-                how, status, thawed, ..
-            } => write!(f, "Lost({how:?}, {status:?}, thawed: {thawed})"),
+            Exchanged::Lost { how, status, thawed, .. } => {
+                write!(f, "Lost({how:?}, {status:?}, thawed: {thawed})")
+            }
             Exchanged::NeverSent { why, reason, .. } => write!(f, "NeverSent({why:?}, {reason})"),
         }
     }
@@ -204,10 +182,7 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// given, and what the transport adds.
 pub(crate) fn header_bytes(headers: &HeaderMap, target: &Target) -> usize {
     let line = |name: usize, value: usize| name + value + ": \r\n".len();
-    let given: usize = headers
-        .iter()
-        .map(|(name, value)| line(name.as_str().len(), value.len()))
-        .sum();
+    let given: usize = headers.iter().map(|(name, value)| line(name.as_str().len(), value.len())).sum();
     let added = [
         ("host", target.host_header().len()),
         ("user-agent", pool::USER_AGENT.len()),
@@ -232,9 +207,7 @@ fn request(
         *request.body_mut() = Some(body.into());
     } else if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         // A length is expected with these (RFC 9110, section 8.6), and reqwest leaves it out.
-        request
-            .headers_mut()
-            .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     request
 }

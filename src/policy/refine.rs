@@ -84,32 +84,17 @@ impl Refinements {
             Outcome::Lost { .. } | Outcome::NeverSent(_) => Verdict::Defer,
         };
         match verdict {
-            Verdict::Class(class) => Judgement {
-                class,
-                table,
-                stopped: false,
-            },
-            Verdict::Defer => Judgement {
-                class: table,
-                table,
-                stopped: false,
-            },
-            Verdict::Stop => Judgement {
-                class: table,
-                table,
-                stopped: true,
-            },
+            Verdict::Class(class) => Judgement { class, table, stopped: false },
+            Verdict::Defer => Judgement { class: table, table, stopped: false },
+            Verdict::Stop => Judgement { class: table, table, stopped: true },
         }
     }
 
     fn refine(&self, answer: &Answer<'_>) -> Verdict {
         if let Some(classifier) = &self.classifier {
             let body_start = answer.body.get(..Sighting::BODY_START).unwrap_or(answer.body);
-            let verdict = classifier(&Sighting {
-                status: answer.status,
-                headers: answer.headers,
-                body_start,
-            });
+            let verdict =
+                classifier(&Sighting { status: answer.status, headers: answer.headers, body_start });
             if verdict != Verdict::Defer {
                 return verdict;
             }
@@ -190,15 +175,9 @@ mod tests {
     #[test]
     fn a_rule_for_a_status_replaces_the_row() {
         let mut rules = Refinements::default();
-        rules.set_status(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            Verdict::Class(Class::Throttled),
-        );
+        rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Throttled));
         rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Rejected));
-        assert_eq!(
-            judge(&rules, 500, Some("InternalServerErrorException"), "").class,
-            Class::Rejected
-        );
+        assert_eq!(judge(&rules, 500, Some("InternalServerErrorException"), "").class, Class::Rejected);
         assert_eq!(judge(&rules, 502, None, "").class, Class::BadGateway);
     }
 
@@ -207,10 +186,7 @@ mod tests {
         let mut rules = Refinements::default();
         rules.set_status(StatusCode::FORBIDDEN, Verdict::Class(Class::QuotaExhausted));
         assert_eq!(judge(&rules, 403, None, "").class, Class::QuotaExhausted);
-        assert_eq!(
-            judge(&rules, 403, Some("AccessDeniedException"), "").class,
-            Class::Forbidden
-        );
+        assert_eq!(judge(&rules, 403, Some("AccessDeniedException"), "").class, Class::Forbidden);
         rules.set_classifier(Arc::new(|seen: &Sighting<'_>| {
             if seen.body_start.starts_with(b"quota") {
                 Verdict::Class(Class::QuotaExhausted)
@@ -218,31 +194,19 @@ mod tests {
                 Verdict::Defer
             }
         }));
-        assert_eq!(
-            judge(&rules, 403, Some("AccessDeniedException"), "quota").class,
-            Class::QuotaExhausted
-        );
-        assert_eq!(
-            judge(&rules, 403, Some("AccessDeniedException"), "other").class,
-            Class::Forbidden
-        );
+        assert_eq!(judge(&rules, 403, Some("AccessDeniedException"), "quota").class, Class::QuotaExhausted);
+        assert_eq!(judge(&rules, 403, Some("AccessDeniedException"), "other").class, Class::Forbidden);
     }
 
     #[test]
     fn no_refinement_lifts_the_key_rule() {
         let mut rules = Refinements::default();
-        rules.set_status(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            Verdict::Class(Class::Throttled),
-        );
+        rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Throttled));
         rules.set_status(StatusCode::OK, Verdict::Class(Class::Throttled));
         rules.set_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Class(Class::Unavailable));
         assert!(judge(&rules, 500, None, "").needs_key());
         assert!(judge(&rules, 200, None, "").needs_key());
-        assert!(
-            judge(&rules, 429, None, "").needs_key(),
-            "a stricter row does ask for one"
-        );
+        assert!(judge(&rules, 429, None, "").needs_key(), "a stricter row does ask for one");
         assert!(!judge(&Refinements::default(), 429, None, "").needs_key());
     }
 

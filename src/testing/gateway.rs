@@ -1,10 +1,11 @@
 //! The embedded gateway: its builder, and the handle that a test holds.
 
 use super::connection::serve;
+use super::lock::lock;
 use super::record::RecordedAttempt;
 use super::reply::Reply;
 use super::settings::{PathEncoding, VerifierSettings};
-use super::shared::{Clock, Routes, Shared, lock};
+use super::shared::{Clock, Routes, Shared};
 use crate::edge::ambient::{self, Ambient};
 use std::fmt;
 use std::io;
@@ -145,9 +146,7 @@ impl GatewayBuilder {
         secret_access_key: impl Into<String>,
         session_token: Option<&str>,
     ) -> Self {
-        self.settings = self
-            .settings
-            .credentials(access_key_id, secret_access_key, session_token);
+        self.settings = self.settings.credentials(access_key_id, secret_access_key, session_token);
         self
     }
 
@@ -213,12 +212,7 @@ impl GatewayBuilder {
         let shared = Shared::new(self.clock, self.stage, self.insist, self.settings, self.routes);
         let (shared, stop) = (Arc::new(shared), Arc::new(Notify::new()));
         let listening = tokio::spawn(listen(listener, Arc::clone(&shared), Arc::clone(&stop)));
-        Ok(FakeGateway {
-            shared,
-            addr,
-            stop,
-            listening: Mutex::new(Some(listening)),
-        })
+        Ok(FakeGateway { shared, addr, stop, listening: Mutex::new(Some(listening)) })
     }
 }
 

@@ -46,6 +46,8 @@ mod header_line;
 mod http;
 #[cfg(test)]
 mod http_tests;
+mod lock;
+mod malformed;
 #[cfg(test)]
 mod raw_client;
 mod record;
@@ -66,7 +68,8 @@ mod write;
 
 pub use self::clock::ManualClock;
 pub use self::gateway::{FakeGateway, GatewayBuilder};
-pub use self::http::{Malformed, RawRequest};
+pub use self::http::RawRequest;
+pub use self::malformed::Malformed;
 pub use self::record::RecordedAttempt;
 pub use self::reply::Reply;
 pub use self::settings::{PathEncoding, VerifierSettings};

@@ -1,11 +1,5 @@
 //! What the client promises, a module per promise, over real sockets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod bad_input;
 mod breaker;
@@ -13,6 +7,7 @@ mod chain;
 mod connections;
 mod error;
 mod headers;
+mod identity;
 mod refine;
 mod retry;
 mod retry_after;

@@ -5,6 +5,10 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair,
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 const NAME: &str = "orders.example.test";
@@ -31,11 +35,7 @@ impl Authority {
         params.not_after = date_time_ymd(until, 1, 1);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
-        Issued {
-            certificate: certificate.der().clone(),
-            pem: certificate.pem(),
-            key,
-        }
+        Issued { certificate: certificate.der().clone(), pem: certificate.pem(), key }
     }
 
     fn pem(&self) -> String {
@@ -55,9 +55,8 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 
 /// The settings of a server with this certificate, which asks for certificates of `clients`, if of any.
 fn server(issued: &Issued, clients: Option<&Authority>) -> ServerConfig {
-    let builder = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .unwrap();
+    let builder =
+        ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
     let builder = match clients {
         None => builder.with_no_client_auth(),
         Some(authority) => {
@@ -66,9 +65,7 @@ fn server(issued: &Issued, clients: Option<&Authority>) -> ServerConfig {
         }
     };
     let key = PrivateKeyDer::try_from(issued.key.serialize_der()).unwrap();
-    builder
-        .with_single_cert(vec![issued.certificate.clone()], key)
-        .unwrap()
+    builder.with_single_cert(vec![issued.certificate.clone()], key).unwrap()
 }
 
 /// A peer that answers every request over TLS, and how many it has read.
@@ -109,10 +106,7 @@ fn trusting(roots: Roots) -> TransportSettings {
     TransportSettings {
         https_only: true,
         resolve: vec![(NAME.to_owned(), "127.0.0.1:0".parse().unwrap())],
-        tls: TlsSettings {
-            roots,
-            identity: None,
-        },
+        tls: TlsSettings { roots, identity: None },
         ..settings()
     }
 }
@@ -129,12 +123,7 @@ async fn exchange_with(address: SocketAddr, settings: TransportSettings, timeout
 
 /// Asserts that the exchange failed for good before anything was sent, and that the reason names host and cause.
 fn assert_certificate(exchanged: &Exchanged, cause: &str) {
-    let Exchanged::NeverSent {
-        why: Unsent::Certificate,
-        reason,
-        ..
-    } = exchanged
-    else {
+    let Exchanged::NeverSent { why: Unsent::Certificate, reason, .. } = exchanged else {
         panic!("{exchanged:?}");
     };
     assert!(reason.contains(NAME) && reason.contains(cause), "{reason}");
@@ -144,10 +133,7 @@ fn assert_certificate(exchanged: &Exchanged, cause: &str) {
 async fn a_peer_with_a_certificate_of_a_trusted_authority_is_answered_by() {
     let authority = Authority::new();
     let (address, read) = secure_peer(server(&authority.issue(NAME, 2100), None)).await;
-    assert_eq!(
-        told(&exchange_with(address, trusting_only(&authority), PLENTY).await),
-        "200 hi"
-    );
+    assert_eq!(told(&exchange_with(address, trusting_only(&authority), PLENTY).await), "200 hi");
     let added = trusting(Roots::bundled().and_pem(authority.pem().as_bytes()).unwrap());
     assert_eq!(told(&exchange_with(address, added, PLENTY).await), "200 hi");
     assert_eq!(*read.lock().unwrap(), 2);
@@ -158,17 +144,11 @@ async fn a_certificate_of_another_name_an_unknown_authority_or_another_time_is_a
     let authority = Authority::new();
     let trusted = || trusting_only(&authority);
     let (address, read) = secure_peer(server(&authority.issue("other.example.test", 2100), None)).await;
-    assert_certificate(
-        &exchange_with(address, trusted(), PLENTY).await,
-        "not valid for name",
-    );
+    assert_certificate(&exchange_with(address, trusted(), PLENTY).await, "not valid for name");
     let (address, _) = secure_peer(server(&authority.issue(NAME, 2021), None)).await;
     assert_certificate(&exchange_with(address, trusted(), PLENTY).await, "expired");
     let (address, _) = secure_peer(server(&authority.issue(NAME, 2100), None)).await;
-    assert_certificate(
-        &exchange_with(address, trusting(Roots::bundled()), PLENTY).await,
-        "UnknownIssuer",
-    );
+    assert_certificate(&exchange_with(address, trusting(Roots::bundled()), PLENTY).await, "UnknownIssuer");
     assert_eq!(*read.lock().unwrap(), 0);
 }
 
@@ -183,38 +163,23 @@ async fn a_peer_that_shares_no_protocol_or_speaks_no_tls_is_a_setting() {
         "NoApplicationProtocol",
     );
     let talks_first = raw_peer(|mut stream| async move {
-        stream
-            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            .await
-            .unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         std::future::pending().await
     });
-    assert_certificate(
-        &exchange_with(talks_first.await, trusting_only(&authority), PLENTY).await,
-        NAME,
-    );
+    assert_certificate(&exchange_with(talks_first.await, trusting_only(&authority), PLENTY).await, NAME);
 }
 
 #[tokio::test]
 async fn a_connection_that_is_cut_in_the_handshake_sent_nothing_and_may_be_tried_again() {
     let authority = Authority::new();
     let fin = raw_peer(|stream| async { drop(stream) }).await;
-    assert_eq!(
-        told(&exchange_with(fin, trusting_only(&authority), PLENTY).await),
-        "HandshakeCut"
-    );
+    assert_eq!(told(&exchange_with(fin, trusting_only(&authority), PLENTY).await), "HandshakeCut");
     let rst = raw_peer(|stream| async move { stream.set_zero_linger().unwrap() }).await;
-    assert_eq!(
-        told(&exchange_with(rst, trusting_only(&authority), PLENTY).await),
-        "HandshakeCut"
-    );
+    assert_eq!(told(&exchange_with(rst, trusting_only(&authority), PLENTY).await), "HandshakeCut");
     let later = raw_peer(|mut stream| async move {
         let _ = stream.read_u8().await;
     });
-    assert_eq!(
-        told(&exchange_with(later.await, trusting_only(&authority), PLENTY).await),
-        "HandshakeCut"
-    );
+    assert_eq!(told(&exchange_with(later.await, trusting_only(&authority), PLENTY).await), "HandshakeCut");
 }
 
 #[tokio::test]
@@ -225,23 +190,12 @@ async fn a_handshake_that_hangs_is_surely_unsent_only_while_the_connect_timeout_
         std::future::pending().await
     })
     .await;
-    let short = TransportSettings {
-        connect_timeout: SHORT,
-        ..trusting_only(&authority)
-    };
+    let short = TransportSettings { connect_timeout: SHORT, ..trusting_only(&authority) };
     let exchanged = exchange_with(silent, short, PLENTY).await;
     assert_eq!(told(&exchanged), "ConnectTimeout");
-    let Exchanged::NeverSent { reason, .. } = exchanged else {
-        panic!("{exchanged:?}")
-    };
-    assert_eq!(
-        reason,
-        format!("no connection to {NAME} within the connect timeout")
-    );
-    assert_eq!(
-        told(&exchange_with(silent, trusting_only(&authority), SHORT).await),
-        "TimedOut None"
-    );
+    let Exchanged::NeverSent { reason, .. } = exchanged else { panic!("{exchanged:?}") };
+    assert_eq!(reason, format!("no connection to {NAME} within the connect timeout"));
+    assert_eq!(told(&exchange_with(silent, trusting_only(&authority), SHORT).await), "TimedOut None");
 }
 
 #[tokio::test]
@@ -262,29 +216,15 @@ async fn a_domain_that_asks_for_a_client_certificate_gets_it_and_refuses_for_goo
 
 #[test]
 fn tls_settings_that_cannot_work_are_faults_and_repeat_no_key() {
-    let fault = |roots: Roots| {
-        TlsSettings {
-            roots,
-            identity: None,
-        }
-        .client_config()
-        .unwrap_err()
-        .field
-    };
+    let fault = |roots: Roots| TlsSettings { roots, identity: None }.client_config().unwrap_err().field;
     assert_eq!(fault(Roots::none()), "roots");
     assert_eq!(Roots::none().and_pem(b"no pem").unwrap_err().field, "roots");
-    let (one, other) = (
-        Authority::new().issue(NAME, 2100),
-        Authority::new().issue(NAME, 2100),
-    );
+    let (one, other) = (Authority::new().issue(NAME, 2100), Authority::new().issue(NAME, 2100));
     let broken = ClientIdentity::from_pem(one.pem.as_bytes(), b"hunter2").unwrap_err();
     assert_eq!(broken.to_string(), "client_certificate: holds no key in PEM");
     assert!(ClientIdentity::from_pem(b"", one.key.serialize_pem().as_bytes()).is_err());
     let mixed = ClientIdentity::from_pem(one.pem.as_bytes(), other.key.serialize_pem().as_bytes()).unwrap();
     assert_eq!(format!("{mixed:?}"), "ClientIdentity { .. }");
-    let settings = TlsSettings {
-        roots: Roots::bundled(),
-        identity: Some(mixed),
-    };
+    let settings = TlsSettings { roots: Roots::bundled(), identity: Some(mixed) };
     assert_eq!(settings.client_config().unwrap_err().field, "client_certificate");
 }
