@@ -8,6 +8,7 @@ mod chain;
 mod connections;
 mod error;
 mod headers;
+mod http2;
 mod identity;
 mod refine;
 mod retry;
