@@ -23,8 +23,8 @@ const SECRET: &str = "quickstart-secret";
 const TOKEN: &str = "quickstart-session-token";
 
 /// One call, the gateway's part in it, and how it must come out.
-struct Row {
-    name: &'static str,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
     script: Vec<Reply>,
     shape: fn(Call) -> Call,
     must_show: &'static [u16],
@@ -39,7 +39,7 @@ enum Outcome {
 }
 
 /// The table's rows. `shown` is what each attempt of a call must be answered with, in order.
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let row = |name, script, shape, must_show, must_end, may_have_committed| Row {
         name,
         script,

@@ -1,7 +1,7 @@
 //! From settings to a client, or to the name of the setting that is wrong.
 
 use crate::circuit::CircuitBreaker;
-use crate::client::{Names, ServiceClient, Shared};
+use crate::client::ServiceClient;
 use crate::context::headers;
 use crate::edge::ambient::{Ambient, shared_system};
 use crate::edge::clock_skew::ClockSkew;
@@ -23,6 +23,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::retry_budget::RetryBudget;
 use crate::retry_loop::Gates;
 use crate::settings::{Overrides, Settings};
+use crate::shared::{Names, Shared};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use http::{HeaderName, HeaderValue, StatusCode};
@@ -55,8 +56,24 @@ pub struct ClientBuilder {
     more_roots: Vec<Vec<u8>>,
     client_identity: Option<(Vec<u8>, Vec<u8>)>,
     api_id: Option<String>,
+    url_limit: Option<usize>,
     resolve: Vec<(String, SocketAddr)>,
     ambient: Arc<dyn Ambient>,
+}
+
+impl ServiceClient {
+    /// Begins a client of the API at `base_url`, stage or base path included.
+    ///
+    /// `https` only, except for loopback hosts. Region and credentials must follow.
+    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(base_url.into())
+    }
+
+    /// Begins a client with Region and credentials from the AWS configuration.
+    #[cfg(feature = "aws-config")]
+    pub fn from_aws_config(base_url: impl Into<String>, config: &aws_config::SdkConfig) -> ClientBuilder {
+        ClientBuilder::new(base_url.into()).aws_config(config)
+    }
 }
 
 impl ClientBuilder {
@@ -80,6 +97,7 @@ impl ClientBuilder {
             more_roots: Vec::new(),
             client_identity: None,
             api_id: None,
+            url_limit: None,
             resolve: Vec::new(),
             ambient: shared_system(),
         }
@@ -238,6 +256,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the limit on whole URLs, in characters; 8,192 by default, the private gateway's own. At most 65,000.
+    pub fn url_limit(mut self, characters: usize) -> ClientBuilder {
+        self.url_limit = Some(characters);
+        self
+    }
+
     /// Sets how many bytes of a successful answer's body are read; 10 MiB by default. A longer one is an error.
     pub fn response_body_limit(mut self, bytes: usize) -> ClientBuilder {
         self.overrides.response_body_limit = Some(bytes);
@@ -349,7 +373,10 @@ impl ClientBuilder {
     /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration), with [`Error::field`] naming the setting.
     pub fn build(self) -> Result<ServiceClient, Error> {
         self.overrides.check()?;
-        let base = BaseUrl::parse(&self.base_url, self.allow_http)?;
+        let mut base = BaseUrl::parse(&self.base_url, self.allow_http)?;
+        if let Some(characters) = self.url_limit {
+            base = base.with_longest_url(characters);
+        }
         let region = self.region.as_deref().map(str::trim).filter(|region| !region.is_empty());
         let Some(region) = region else {
             return Err(Error::configuration("region", "not set, and never guessed from the host"));

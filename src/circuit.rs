@@ -1,6 +1,7 @@
 //! The breaker of a client behind its lock, and the permits that give back what a dropped call held.
 
 use crate::edge::ambient::Ambient;
+use crate::observe;
 use crate::policy::breaker::{Breaker, BreakerSettings, Effect, State, Ticket};
 use crate::policy::moment::{Draw, Moment};
 use std::fmt;
@@ -78,10 +79,9 @@ impl Permit<'_> {
     /// Tells the breaker what the attempt showed; answers whether it refuses attempts from now on.
     pub(crate) fn settle(mut self, effect: Effect, now: Moment, draw: Draw) -> bool {
         let mut breaker = self.circuit.lock();
-        if let Some(ticket) = self.ticket.take() {
-            if let Some(transition) = breaker.settle(ticket, effect, now, draw) {
-                crate::observe::circuit_changed(&transition);
-            }
+        let ticket = self.ticket.take();
+        if let Some(transition) = ticket.and_then(|ticket| breaker.settle(ticket, effect, now, draw)) {
+            observe::circuit_changed(&transition);
         }
         breaker.is_open(now)
     }

@@ -1,7 +1,8 @@
 //! Keeps the story of a call while it runs, and tells it at its end: as an answer, an error or an event.
 
 use crate::edge::{Seen, Shown};
-use crate::error::{Answered, Cause, Error, ErrorKind, Inner};
+use crate::error::{Answered, Cause, Error, Inner};
+use crate::error_kind::ErrorKind;
 use crate::observe;
 use crate::policy::attempts::{Attempts, StopReason};
 use crate::policy::classify::Class;
@@ -35,9 +36,9 @@ impl<'a> Teller<'a> {
         path: &'a str,
         repeatable: bool,
         start: Moment,
-        (correlation_id, idempotency_key): (String, Option<String>),
+        ids: (String, Option<String>),
     ) -> Teller<'a> {
-        let story = Story { attempts: Vec::new(), elapsed: Duration::ZERO, correlation_id, idempotency_key };
+        let story = Story::of(ids);
         Teller {
             method,
             path,
@@ -181,9 +182,7 @@ impl<'a> Teller<'a> {
 
     fn take_story(&mut self, now: Moment) -> Story {
         let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
-        let empty =
-            Story { attempts: Vec::new(), elapsed, correlation_id: String::new(), idempotency_key: None };
-        let mut story = std::mem::replace(&mut self.story, empty);
+        let mut story = std::mem::replace(&mut self.story, Story::of(Default::default()));
         story.elapsed = elapsed;
         story
     }

@@ -1,5 +1,12 @@
 //! The tables of the README and the captured gateway answers, held against the code.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    missing_docs
+)]
 
 use eastwest::policy::attempts::{Attempts, Decision, StopReason, Terms};
 use eastwest::policy::backoff::Base;
@@ -88,7 +95,7 @@ fn the_statuses_of_the_readme_s_table_fall_into_the_rows_that_name_them() {
 #[test]
 fn the_defaults_table_of_the_readme_is_the_code_s() {
     let time = |d: Duration| {
-        if d.as_millis() % 1_000 == 0 {
+        if d.as_millis().is_multiple_of(1_000) {
             format!("{} s", d.as_secs())
         } else {
             format!("{} ms", d.as_millis())

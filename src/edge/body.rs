@@ -81,3 +81,25 @@ impl Body {
         if self.whole.is_empty() { self.first } else { self.whole.freeze() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_comes_in_one_piece_is_not_copied() {
+        let piece = Bytes::from_static(b"whole");
+        let mut body = Body::default();
+        assert!(body.push(piece.clone(), 5));
+        assert_eq!(body.into_bytes().as_ptr(), piece.as_ptr());
+    }
+
+    #[test]
+    fn pieces_are_joined_up_to_the_limit_and_the_first_byte_beyond_is_told() {
+        let mut body = Body::default();
+        for (piece, fits) in [("ab", true), ("", true), ("cd", true), ("ef", false), ("g", false)] {
+            assert_eq!(body.push(Bytes::from_static(piece.as_bytes()), 5), fits, "{piece}");
+        }
+        assert_eq!(body.into_bytes(), "abcde");
+    }
+}

@@ -105,3 +105,50 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 const END_OF_YEAR_9999: u64 = 253_402_300_799;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+    proptest! {
+        #[test]
+        fn every_date_of_the_calendar_is_the_one_that_http_has(seconds in 0..=END_OF_YEAR_9999) {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            let http = httpdate::fmt_http_date(at);
+            let parts: Vec<&str> = http.split([' ', ':']).collect();
+            let [_, day, month, year, hour, minute, second, "GMT"] = parts.as_slice() else {
+                panic!("{http}");
+            };
+            let month = MONTHS.iter().position(|name| name == month).unwrap() + 1;
+            let spelt = DateTime::of(at);
+            prop_assert_eq!(&spelt.day, &format!("{year}{month:02}{day}"));
+            prop_assert_eq!(spelt.full, format!("{}T{hour}{minute}{second}Z", spelt.day));
+        }
+    }
+
+    #[test]
+    fn the_query_is_sorted_by_name_and_then_by_value() {
+        assert_eq!(query("b=1&a=2&a=10&a-b=0&B=&=x"), "=x&B=&a=10&a=2&a-b=0&b=1");
+        assert_eq!(query(""), "");
+    }
+
+    #[test]
+    fn the_path_is_encoded_once_more_and_its_slashes_are_not() {
+        assert_eq!(path("/prod/a%2Fb/x:y@z/~/"), "/prod/a%252Fb/x%3Ay%40z/~/");
+        assert_eq!(path("/"), "/");
+    }
+
+    #[test]
+    fn values_lose_the_spaces_that_no_proxy_keeps() {
+        let mut headers = HeaderMap::new();
+        let name = HeaderName::from_static("x-a");
+        headers.append(&name, "  a   b  ".parse().unwrap());
+        headers.append(&name, "c\td".parse().unwrap());
+        headers.append(&name, "".parse().unwrap());
+        assert_eq!(values(&headers, &name), "a b,c\td,");
+    }
+}

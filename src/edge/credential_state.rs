@@ -149,6 +149,7 @@ impl Default for CacheSettings {
 #[derive(Clone, Debug)]
 pub(crate) struct Refreshed {
     /// The credentials to use from now on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a call asks the cache anew before it signs"))]
     pub(crate) credentials: Credentials,
     /// Whether they differ from the refused ones in id, secret or token.
     pub(crate) changed: bool,

@@ -520,6 +520,21 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_that_waited_for_the_load_of_a_dying_runtime_begins_its_own() {
+        let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (dying, living) = (runtime(), runtime());
+        let get = |cache: CredentialCache| async move { cache.get(PLENTY).await };
+        dying.spawn(get(rig.cache.clone()));
+        dying.block_on(rig.settle());
+        let waiting = living.spawn(get(rig.cache.clone()));
+        living.block_on(rig.settle());
+        assert_eq!(rig.asked(), 1);
+        drop(dying);
+        assert_eq!(living.block_on(waiting).unwrap().unwrap().access_key_id(), "AKID1");
+    }
+
+    #[test]
     fn a_load_that_nobody_drives_any_more_is_replaced() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -7,18 +7,21 @@ use crate::edge::clock_skew::{ClockSkew, measure};
 use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
 use crate::edge::order::Order;
+use crate::edge::path::Path;
 use crate::edge::sigv4::{BodyHash, Signer};
+use crate::edge::target::BaseUrl;
 use crate::edge::transport::{Exchanged, Transport, header_bytes};
 use crate::edge::user_token::{UserToken, UserTokenSource};
 use crate::edge::{Seen, Shown};
-use crate::error::{Cause, Error, ErrorKind};
+use crate::error::{Cause, Error};
+use crate::error_kind::ErrorKind;
 use crate::policy::classify::Recovery;
 use crate::policy::gateway::{ErrorBody, first_sentence};
 use crate::policy::moment::Moment;
 use aws_credential_types::Credentials;
 use bytes::Bytes;
 use http::header::DATE;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -83,9 +86,22 @@ impl Edge {
         self.signer.body_hash(body)
     }
 
-    /// Fetches credentials ahead of the first call.
-    pub(crate) async fn warm_up(&self, within: Duration) -> Result<(), Error> {
-        self.credentials.get(within).await.map(drop).map_err(no_credentials)
+    /// Fetches credentials and opens a connection ahead of the first call, each within `within`.
+    ///
+    /// The HTTP client knows no bare connecting, so it is an unsigned HEAD of the base URL, whose answer says nothing.
+    pub(crate) async fn warm_up(&self, base: &BaseUrl, within: Duration) -> Result<(), Error> {
+        self.credentials.get(within).await.map_err(no_credentials)?;
+        let target = base.target(&Path::default(), &[])?;
+        let limits = BodyLimits { success: 0, error: 0 };
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        match self.transport.exchange(&Method::HEAD, &target, headers, body, within, limits).await {
+            Exchanged::NeverSent { reason, source, .. } => {
+                let mut error = Error::of(ErrorKind::Transport, None, reason);
+                error.inner_mut().cause = Some(source);
+                Err(error)
+            }
+            Exchanged::Answered { .. } | Exchanged::Lost { .. } => Ok(()),
+        }
     }
 
     /// The unsigned headers of one attempt.

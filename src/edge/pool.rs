@@ -59,6 +59,7 @@ impl Pool {
     }
 
     /// Replaces the client. Exchanges that are under way go on over the old one.
+    #[cfg(test)]
     pub(crate) fn renew(&self) {
         self.replace(&mut self.lock());
     }

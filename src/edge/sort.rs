@@ -150,3 +150,48 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 }
 
 const DEEPEST: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{CertificateError, PeerIncompatible};
+
+    #[test]
+    fn a_cause_is_found_beneath_errors_that_hide_it() {
+        let hidden = io::Error::new(ErrorKind::InvalidData, rustls::Error::DecryptError);
+        let outer = io::Error::other(hidden);
+        assert_eq!(find::<rustls::Error>(&outer), Some(&rustls::Error::DecryptError));
+        assert_eq!(innermost_io(&outer).unwrap().kind(), ErrorKind::InvalidData);
+        assert_eq!(last(&outer).to_string(), rustls::Error::DecryptError.to_string());
+    }
+
+    #[test]
+    fn what_fails_the_same_way_each_time_is_told_from_an_accident_of_the_line() {
+        for setting in [
+            rustls::Error::InvalidCertificate(CertificateError::Revoked),
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType),
+            rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion),
+            rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
+            rustls::Error::AlertReceived(AlertDescription::UnknownCA),
+        ] {
+            assert!(is_setting(&setting), "{setting:?}");
+        }
+        for accident in [
+            rustls::Error::AlertReceived(AlertDescription::InternalError),
+            rustls::Error::AlertReceived(AlertDescription::BadRecordMac),
+            rustls::Error::DecryptError,
+            rustls::Error::General("busy".to_owned()),
+        ] {
+            assert!(!is_setting(&accident), "{accident:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_refused_client_certificate_can_end_a_connection_that_was_made_as_unsent() {
+        let alert = rustls::Error::AlertReceived;
+        assert!(blames_our_certificate(&alert(AlertDescription::CertificateRequired)));
+        assert!(!blames_our_certificate(&alert(AlertDescription::HandshakeFailure)));
+        assert!(!blames_our_certificate(&rustls::Error::InvalidCertificate(CertificateError::Expired)));
+    }
+}

@@ -57,17 +57,8 @@ impl BaseUrl {
         self
     }
 
-    /// The host, without the port.
-    pub(crate) fn host(&self) -> &str {
-        self.origin.host_str().unwrap_or_default()
-    }
-
-    /// The port, the scheme's own where none was given.
-    pub(crate) fn port(&self) -> u16 {
-        self.origin.port_or_known_default().unwrap_or_default()
-    }
-
     /// The `Host` header as it is written to the wire: lower case, without the scheme's own port.
+    #[cfg(test)]
     pub(crate) fn host_header(&self) -> &str {
         &self.authority
     }
@@ -122,6 +113,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// The URL as it is signed and sent.
+    #[cfg(test)]
     pub(crate) fn as_str(&self) -> &str {
         self.url.as_str()
     }

@@ -78,11 +78,6 @@ impl Transport {
         }
     }
 
-    /// Drops all idle connections: the next exchange opens one.
-    pub(crate) fn renew(&self) {
-        self.pool.renew();
-    }
-
     fn failed(
         &self,
         lease: &Lease,
@@ -110,6 +105,12 @@ impl Transport {
                 Exchanged::Lost { how, status, source, thawed: frozen || stale }
             }
         }
+    }
+
+    /// Drops all idle connections: the next exchange opens one.
+    #[cfg(test)]
+    pub(crate) fn renew(&self) {
+        self.pool.renew();
     }
 }
 

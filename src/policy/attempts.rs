@@ -271,10 +271,10 @@ impl<'a> Attempts<'a> {
         if answer.is_some_and(forbids_retry) {
             return Some(StopReason::CalleeForbids);
         }
-        if let Retried::After(recovery) = retried {
-            if self.recoveries.contains(&recovery) || self.recoveries.len() >= MAX_RECOVERIES {
-                return Some(StopReason::RecoveryUsed);
-            }
+        let used_up =
+            |recovery| self.recoveries.contains(&recovery) || self.recoveries.len() >= MAX_RECOVERIES;
+        if matches!(retried, Retried::After(recovery) if used_up(recovery)) {
+            return Some(StopReason::RecoveryUsed);
         }
         if judged.needs_key() && !self.terms.repeatable {
             return Some(StopReason::NoIdempotencyKey);

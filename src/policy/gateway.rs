@@ -178,6 +178,13 @@ pub fn clean(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(cut.trim().to_owned())
 }
 
+/// The gateway's id of a request; REST APIs, function URLs and HTTP APIs name the header differently.
+#[must_use]
+pub fn request_id(headers: &HeaderMap) -> Option<&str> {
+    let named = ["x-amzn-requestid", "apigw-requestid", "x-amz-apigw-id"];
+    named.iter().find_map(|name| headers.get(*name)).and_then(|value| value.to_str().ok())
+}
+
 /// How many characters of a message or code are kept.
 pub const MESSAGE_LIMIT: usize = 512;
 

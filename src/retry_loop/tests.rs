@@ -6,7 +6,7 @@ use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::{Seen, Shown};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::{BreakerSettings, State};
 use crate::policy::classify::{Class, Recovery};

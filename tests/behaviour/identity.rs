@@ -261,14 +261,16 @@ async fn a_token_source_that_fails_sends_nothing() {
 }
 
 #[tokio::test]
-async fn warming_up_fetches_credentials_and_sends_nothing_signed() {
+async fn warming_up_fetches_credentials_and_opens_the_connection_that_the_first_call_uses() {
     let rig = Rig::answering([Reply::ok()]).await;
     let provider = Provider::giving([Given::Set(KEY_ID, None)]);
     let client = rig.builder().credentials_provider(provider.clone()).build().unwrap();
     client.warm_up(Duration::from_secs(1)).await.unwrap();
-    assert_eq!((provider.asked(), rig.seen()), (1, 0));
+    let warmed = rig.gateway.attempts();
+    assert_eq!((provider.asked(), warmed.len(), rig.gateway.connections()), (1, 1, 1));
+    assert_eq!((warmed[0].method(), warmed[0].header("authorization")), ("HEAD", None));
     post(&client).await.unwrap();
-    assert_eq!(provider.asked(), 1);
+    assert_eq!((provider.asked(), rig.gateway.connections()), (1, 1));
     let down = rig.builder().credentials_provider(Provider::giving([Given::Failure])).build().unwrap();
     assert_eq!(down.warm_up(Duration::from_secs(1)).await.unwrap_err().kind(), ErrorKind::Credentials);
 }

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod breaker;
+mod certificates;
 mod chain;
 mod connections;
 mod error;
@@ -13,5 +14,6 @@ mod retry;
 mod retry_after;
 mod rig;
 mod signature;
+mod targets;
 mod time;
 mod wiremock_scripts;
