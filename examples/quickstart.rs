@@ -12,7 +12,6 @@ use eastwest::testing::{FakeGateway, ManualClock, Reply};
 use eastwest::{Call, CallContext, Error, ErrorKind, Response, ServiceClient, callee};
 use std::error::Error as StdError;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 type Failure = Box<dyn StdError + Send + Sync>;
@@ -192,11 +191,10 @@ pub async fn run(turned: Option<&str>) -> Result<bool, Failure> {
 }
 
 async fn gateway(clock: &ManualClock) -> Result<FakeGateway, Failure> {
-    let time = clock.clone();
     let gateway = FakeGateway::builder()
         .credentials(KEY_ID, SECRET, Some(TOKEN))
         .region(REGION)
-        .clock(Arc::new(move || time.wall()))
+        .manual_clock(clock)
         .start();
     Ok(gateway.await?)
 }
@@ -207,7 +205,7 @@ fn client(gateway: &FakeGateway, clock: &ManualClock) -> Result<ServiceClient, E
         .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
         // A dozen calls in a row want more than a sandbox that sees one call at a time.
         .retry_budget(RetryBudget::for_concurrency(16))
-        .ambient(Arc::new(clock.clone()))
+        .ambient(clock.clone())
         .build()
 }
 

@@ -372,8 +372,8 @@ impl ClientBuilder {
 
     /// Replaces clock, waits and dice; for tests.
     #[cfg(feature = "testing")]
-    pub fn ambient(mut self, ambient: Arc<dyn Ambient>) -> ClientBuilder {
-        self.ambient = ambient;
+    pub fn ambient(mut self, ambient: impl Ambient) -> ClientBuilder {
+        self.ambient = Arc::new(ambient);
         self
     }
 

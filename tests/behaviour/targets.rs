@@ -4,7 +4,6 @@ use crate::rig::{KEY_ID, REGION, Rig, SECRET, TOKEN, builder};
 use eastwest::testing::{ANY, FakeGateway, RawRequest, Reply, VerifierSettings, verify};
 use eastwest::{CallContext, ClientBuilder};
 use http::Method;
-use std::sync::Arc;
 
 /// A gateway that answers every path asked for here, with the client's clock.
 async fn rig_for(path: &str) -> Rig {
@@ -14,7 +13,7 @@ async fn rig_for(path: &str) -> Rig {
 }
 
 fn at(rig: &Rig, base: &str) -> ClientBuilder {
-    builder(format!("http://{}{base}", rig.gateway.addr())).ambient(Arc::new(rig.clock.clone()))
+    builder(format!("http://{}{base}", rig.gateway.addr())).ambient(rig.clock.clone())
 }
 
 #[tokio::test]
@@ -88,7 +87,7 @@ async fn a_private_endpoint_is_reached_by_its_address_while_the_api_s_own_name_i
     let client = builder(format!("http://{name}:{}/prod", addr.port()))
         .dangerously_allow_http()
         .resolve(name, addr)
-        .ambient(Arc::new(rig.clock.clone()))
+        .ambient(rig.clock.clone())
         .build()
         .unwrap();
     client.get(&CallContext::root(), "/orders").send().await.unwrap();
@@ -102,7 +101,7 @@ async fn the_scope_is_the_configured_region_and_service_even_on_a_custom_domain(
     let client = builder(format!("http://orders.example.test:{}/prod", rig.gateway.addr().port()))
         .dangerously_allow_http()
         .resolve("orders.example.test", rig.gateway.addr())
-        .ambient(Arc::new(rig.clock.clone()))
+        .ambient(rig.clock.clone())
         .build()
         .unwrap();
     client.get(&CallContext::root(), "/orders").send().await.unwrap();
@@ -149,18 +148,17 @@ async fn the_hash_is_of_the_bytes_that_go_out_for_every_method() {
 async fn a_lattice_service_gets_an_unsigned_payload_and_a_function_url_its_own_scope() {
     for (service, marker) in [("vpc-lattice-svcs", Some("UNSIGNED-PAYLOAD")), ("lambda", None)] {
         let clock = eastwest::testing::ManualClock::new();
-        let time = clock.clone();
         let gateway = FakeGateway::builder()
             .credentials(KEY_ID, SECRET, Some(TOKEN))
             .region(REGION)
             .service(service)
             .allow_unsigned_payload(true)
-            .clock(Arc::new(move || time.wall()))
+            .manual_clock(&clock)
             .route("POST", "/orders", [Reply::ok()])
             .start()
             .await
             .unwrap();
-        let client = builder(gateway.base_url()).service(service).ambient(Arc::new(clock)).build().unwrap();
+        let client = builder(gateway.base_url()).service(service).ambient(clock).build().unwrap();
         client.post(&CallContext::root(), "/orders").body("x").send().await.unwrap();
         let attempt = gateway.attempts().pop().unwrap();
         assert!(attempt.signature_valid(), "{}", attempt.explain());
@@ -187,8 +185,7 @@ async fn an_ipv6_literal_and_a_port_are_signed_as_they_are_sent() {
         sent.send(head).unwrap();
     });
     let clock = eastwest::testing::ManualClock::new();
-    let client =
-        builder(format!("http://[::1]:{port}/prod")).ambient(Arc::new(clock.clone())).build().unwrap();
+    let client = builder(format!("http://[::1]:{port}/prod")).ambient(clock.clone()).build().unwrap();
     client.get(&CallContext::root(), "/orders").send().await.unwrap();
     let request = RawRequest::parse(&received.await.unwrap()).unwrap();
     assert_eq!(request.header("host"), Some(format!("[::1]:{port}").as_str()));
