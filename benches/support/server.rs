@@ -12,9 +12,7 @@ pub(crate) fn start() -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     thread::spawn(move || {
         runtime.block_on(async {
             let listener = TcpListener::from_std(listener)?;
@@ -65,10 +63,7 @@ struct Answer {
 
 impl Answer {
     fn new() -> Answer {
-        Answer {
-            text: Answer::text(),
-            written: Instant::now(),
-        }
+        Answer { text: Answer::text(), written: Instant::now() }
     }
 
     fn bytes(&mut self) -> &[u8] {
