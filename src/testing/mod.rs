@@ -46,6 +46,8 @@ mod header_line;
 mod http;
 #[cfg(test)]
 mod http_tests;
+#[cfg(test)]
+mod limits_tests;
 mod lock;
 mod malformed;
 #[cfg(test)]
