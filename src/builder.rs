@@ -301,9 +301,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long an idle connection is kept; 15 s by default, under the usual 20 s of servers.
+    /// Sets how long an idle connection is kept; 15 s by default, under the usual 20 s of servers. At most an hour.
     pub fn pool_idle_timeout(mut self, timeout: Duration) -> ClientBuilder {
-        self.pool_idle_timeout = timeout;
+        self.pool_idle_timeout = timeout.min(LONGEST_IDLE);
         self
     }
 
@@ -402,10 +402,11 @@ impl ClientBuilder {
                 "the retry budget holds less than one call's retries: max_attempts is never reached"
             );
         }
-        let names = Names {
-            idempotency_key: header_name("idempotency_header", &self.idempotency_header)?,
-            user_token: header_name("user_token_header", &self.user_token_header)?,
-        };
+        let names = names(&self.idempotency_header, &self.user_token_header)?;
+        if self.resolve.iter().any(|(host, _)| !host.eq_ignore_ascii_case(base.host())) {
+            return Err(Error::configuration("resolve", "the host is not the base URL's"));
+        }
+        settings.check()?;
         let api_id = self.api_id.as_deref().map(api_id).transpose()?;
         let signer = Signer::new(region, self.service)?.also_signing(names.idempotency_key.clone());
         let cache = CacheSettings { early: CREDENTIAL_REFRESH_BEFORE_EXPIRY, ..CacheSettings::default() };
@@ -427,7 +428,11 @@ impl ClientBuilder {
             skew: ClockSkew::default(),
             transport: Transport::new(transport, Arc::clone(&self.ambient))?,
             announce_time_budget: self.announce_time_budget,
-            header_limit: if api_id.is_some() { PRIVATE_HEADER_LIMIT } else { HEADER_LIMIT },
+            header_limit: if api_id.is_some() || base.is_private_endpoint() {
+                PRIVATE_HEADER_LIMIT
+            } else {
+                HEADER_LIMIT
+            },
             api_id,
             user_tokens: self.user_tokens,
             user_token_header: names.user_token.clone(),
@@ -449,20 +454,46 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-fn header_name(field: &'static str, name: &str) -> Result<HeaderName, Error> {
+/// The two names that an owner may choose; neither may be the other's, nor have a meaning of its own.
+fn names(idempotency_key: &str, user_token: &str) -> Result<Names, Error> {
+    let names = Names {
+        idempotency_key: header_name("idempotency_header", idempotency_key, &headers::IDEMPOTENCY_KEY)?,
+        user_token: header_name("user_token_header", user_token, &headers::USER_TOKEN)?,
+    };
+    if names.idempotency_key == names.user_token {
+        return Err(Error::configuration("user_token_header", "the idempotency key goes by this name"));
+    }
+    Ok(names)
+}
+
+fn header_name(field: &'static str, name: &str, default: &HeaderName) -> Result<HeaderName, Error> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
-    let standing =
-        [headers::HOP_COUNT, headers::CORRELATION_ID, headers::TIME_BUDGET_MS, headers::ATTEMPT_COUNT];
-    if standing.contains(&parsed)
-        || headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
-            && parsed != headers::IDEMPOTENCY_KEY
-            && parsed != headers::USER_TOKEN
-    {
+    let taken = headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
+        || MEANINGFUL.contains(&parsed.as_str())
+        || parsed.as_str().starts_with("content-")
+        || parsed.as_str().starts_with("accept");
+    if taken && parsed != *default {
         return Err(Error::configuration(field, "the name has another meaning"));
     }
     Ok(parsed)
 }
+
+/// Names that gateways, proxies, tracers or callees act upon, besides those that no caller may set.
+const MEANINGFUL: [&str; 12] = [
+    "age",
+    "cookie",
+    "date",
+    "origin",
+    "referer",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "via",
+    "x-amzn-trace-id",
+    "x-apigw-api-id",
+    "x-should-retry",
+];
 
 /// Whose certificates are trusted, besides those that are added.
 enum Trust {
@@ -494,7 +525,11 @@ fn api_id(id: &str) -> Result<HeaderValue, Error> {
     value.ok_or_else(|| Error::configuration("api_id", "letters and digits only"))
 }
 
-/// All header lines of a request: *Amazon API Gateway quotas*, total combined size of request line and header values.
+/// The gateway closes a connection that was idle for 310 s; the HTTP client adds this time to a clock.
+const LONGEST_IDLE: Duration = Duration::from_secs(3_600);
+
+/// All header lines of a request (*Quotas for configuring and running a REST API in API Gateway*: header names, values, line
+/// terminators and white space).
 const HEADER_LIMIT: usize = 10_240;
 
 /// The same for private APIs.

@@ -75,6 +75,9 @@ impl Call {
     /// that ride along), hop-by-hop headers and `x-http-method-override`; and values with control characters.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Call {
         match checked_header(name.as_ref(), value.as_ref(), &self.shared.names) {
+            Ok(_) if self.draft.headers.len() >= MOST_HEADERS => {
+                self.keep_fault(Error::too_large("header", format!("more than {MOST_HEADERS} of them")));
+            }
             Ok((name, value)) => {
                 self.draft.headers.append(name, value);
             }
@@ -220,6 +223,7 @@ impl Call {
         }
         self.overrides.check()?;
         let settings = self.overrides.over(&self.shared.settings);
+        settings.check()?;
         let key = match std::mem::replace(&mut self.key, Key::None) {
             Key::Fresh => Some(self.shared.fresh_key()),
             Key::Given(key) => Some(key),
@@ -257,3 +261,6 @@ impl fmt::Debug for Call {
             .finish_non_exhaustive()
     }
 }
+
+/// Far more than the gateway's limit on header bytes lets through, and far fewer than a header map can hold.
+const MOST_HEADERS: usize = 1_000;

@@ -78,12 +78,17 @@ pub(crate) struct Permit<'a> {
 impl Permit<'_> {
     /// Tells the breaker what the attempt showed; answers whether it refuses attempts from now on.
     pub(crate) fn settle(mut self, effect: Effect, now: Moment, draw: Draw) -> bool {
-        let mut breaker = self.circuit.lock();
         let ticket = self.ticket.take();
-        if let Some(transition) = ticket.and_then(|ticket| breaker.settle(ticket, effect, now, draw)) {
+        let (transition, is_open) = {
+            let mut breaker = self.circuit.lock();
+            let transition = ticket.and_then(|ticket| breaker.settle(ticket, effect, now, draw));
+            (transition, breaker.is_open(now))
+        };
+        // Told without the lock: whoever listens may look at the breaker.
+        if let Some(transition) = transition {
             observe::circuit_changed(&transition);
         }
-        breaker.is_open(now)
+        is_open
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct Inner {
     pub(crate) story: Option<Story>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) may_have_committed: bool,
+    /// Whether the call is one that must not be sent again on a doubt.
+    pub(crate) look_it_up: bool,
     pub(crate) cause: Option<Cause>,
 }
 
@@ -87,6 +89,7 @@ impl Error {
             story: None,
             retry_after: None,
             may_have_committed: false,
+            look_it_up: false,
             cause: None,
         }))
     }
@@ -263,15 +266,16 @@ impl fmt::Display for Error {
         if let Some(wait) = inner.retry_after {
             write!(f, "; come back after {:.1} s", wait.as_secs_f64())?;
         }
-        if let Some(status) = self.same_status_each_time().filter(StatusCode::is_server_error) {
+        // An outage says 503 each time; what says 500 each time may be about this very request.
+        if let Some(status) = self.same_status_each_time().filter(|_| inner.class == Some(Class::ServerError))
+        {
             write!(f, "; {} each time: this request may be at fault", status.as_u16())?;
         }
         if inner.may_have_committed && inner.story.is_some() {
-            let keyed = self.idempotency_key().is_some();
-            f.write_str(if keyed {
-                "; it may have been carried out"
-            } else {
+            f.write_str(if inner.look_it_up {
                 "; it may have been carried out: look it up before you send again"
+            } else {
+                "; it may have been carried out"
             })?;
         }
         if let Some(id) = self.correlation_id() {

@@ -62,8 +62,9 @@ pub(crate) async fn run<E: Exchange>(
         if let Err(reason) = run.next(now.monotonic) {
             break reason;
         }
-        let Ok(permit) = gates.circuit.admit(now) else {
-            break StopReason::CircuitOpen;
+        let permit = match gates.circuit.admit(now) {
+            Ok(permit) => permit,
+            Err(come_back) => break teller.circuit_refused(come_back),
         };
         let left = run.left(now.monotonic);
         let identity =

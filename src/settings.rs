@@ -100,6 +100,15 @@ impl Overrides {
 }
 
 impl Settings {
+    /// Refuses values under which nothing could ever be sent.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.profile.total_timeout < self.profile.min_attempt_time {
+            let reason = "leaves no time for one attempt: it is shorter than min_attempt_time";
+            return Err(Error::configuration("total_timeout", reason));
+        }
+        Ok(())
+    }
+
     /// What policy is told of a call.
     pub(crate) fn terms(&self, repeatable: bool) -> Terms {
         Terms {

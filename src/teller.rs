@@ -23,6 +23,7 @@ pub(crate) struct Teller<'a> {
     repeatable: bool,
     start: Moment,
     story: Story,
+    come_back: Option<Duration>,
     unrecoverable: Option<&'static str>,
     on_its_way: bool,
     last: Option<Seen>,
@@ -45,6 +46,7 @@ impl<'a> Teller<'a> {
             repeatable,
             start,
             story,
+            come_back: None,
             unrecoverable: None,
             on_its_way: false,
             last: None,
@@ -86,6 +88,12 @@ impl<'a> Teller<'a> {
         self.last.as_ref()
     }
 
+    /// The breaker did not admit the attempt.
+    pub(crate) fn circuit_refused(&mut self, come_back: Duration) -> StopReason {
+        self.come_back = Some(come_back);
+        StopReason::CircuitOpen
+    }
+
     /// What the gateway refused cannot be put right.
     pub(crate) fn cannot_recover(&mut self, why: &'static str) -> StopReason {
         self.unrecoverable = Some(why);
@@ -123,6 +131,9 @@ impl<'a> Teller<'a> {
         inner.story = Some(story);
         inner.request = Some((self.method.clone(), self.path.to_owned()));
         inner.may_have_committed = run.may_have_committed();
+        inner.class = run.last_class();
+        inner.retry_after = run.retry_after();
+        inner.look_it_up = !self.repeatable;
         if let (Some(seen), Some(class)) = (self.last.take(), run.last_class()) {
             // The last real outcome is not lost behind the later failure.
             inner.answer = told(seen, class).1;
@@ -140,6 +151,12 @@ impl<'a> Teller<'a> {
         circuit_opens_after: Option<Duration>,
         now: Moment,
     ) -> Error {
+        // Of two reasons that hold, the breaker's is told first.
+        let reason = match reason {
+            StopReason::TimeBudgetExhausted if circuit_opens_after.is_some() => StopReason::CircuitOpen,
+            reason => reason,
+        };
+        let circuit_opens_after = self.come_back.or(circuit_opens_after);
         let come_back = circuit_opens_after.filter(|_| reason == StopReason::CircuitOpen);
         let class = run.last_class();
         let kind = match (reason, class) {
@@ -169,6 +186,7 @@ impl<'a> Teller<'a> {
             story: Some(self.take_story(now)),
             retry_after: come_back.max(run.retry_after()),
             may_have_committed: run.may_have_committed(),
+            look_it_up: !self.repeatable,
             cause,
         });
         self.finish(error)

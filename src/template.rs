@@ -56,6 +56,9 @@ impl Draft {
             let limit = settings.request_body_limit;
             return Err(Error::too_large("body", format!("{} bytes, the limit is {limit}", self.body.len())));
         }
+        if shared.edge.api_id.is_some() && self.headers.contains_key(API_ID) {
+            return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
+        }
         let hop = self.context.next_hop().map_err(|limit| self.too_many_hops(&limit, target.path(), key))?;
         let mut all = self.trace_headers();
         all.extend(self.content_headers()?);
@@ -92,8 +95,11 @@ impl Draft {
     /// The caller's own, and the body's type.
     fn content_headers(&self) -> Result<HeaderMap, Error> {
         let mut own = self.headers.clone();
-        if own.get_all(CONTENT_TYPE).iter().count() > 1 {
-            return Err(Error::configuration("content-type", "given twice"));
+        // Both are signed, and a signature covers one value.
+        for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
+            if own.get_all(&name).iter().count() > 1 {
+                return Err(Error::configuration(field, "given twice"));
+            }
         }
         if self.is_json && !own.contains_key(CONTENT_TYPE) {
             own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -139,3 +145,5 @@ pub(crate) fn checked_header(
 fn header_value(field: &'static str, text: &str) -> Result<HeaderValue, Error> {
     HeaderValue::from_str(text).map_err(|_| Error::configuration(field, "not a header value"))
 }
+
+const API_ID: HeaderName = HeaderName::from_static("x-apigw-api-id");

@@ -23,6 +23,7 @@ impl Write for Log {
     }
 }
 
+const KEY_ID: &str = "AKIDSECRECY";
 const SECRET: &str = "secret-access-key-of-the-test";
 const TOKEN: &str = "session-token-of-the-test";
 const USER_TOKEN: &str = "user-token-of-the-test";
@@ -37,9 +38,10 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
         .with_writer(move || writer.clone())
         .init();
     tracing::trace!("the subscriber listens");
+    log::trace!("and what is written to the older facade is heard too");
     let clock = ManualClock::new();
     let gateway = FakeGateway::builder()
-        .credentials("AKIDSECRECY", SECRET, Some(TOKEN))
+        .credentials(KEY_ID, SECRET, Some(TOKEN))
         .region("eu-central-1")
         .manual_clock(&clock)
         .start()
@@ -47,7 +49,7 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
         .unwrap();
     let client = ServiceClient::builder(gateway.base_url())
         .region("eu-central-1")
-        .static_credentials("AKIDSECRECY", SECRET, Some(TOKEN.to_owned()))
+        .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
         .retry_budget(RetryBudget::off())
         .ambient(clock)
         .build()
@@ -86,9 +88,10 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
     }
     tracing::info!("{client:?}");
     let text = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    assert!(text.contains("the older facade"));
     assert!(text.contains("the subscriber listens") && text.contains("retrying"), "the log is the one");
     assert!(gateway.attempts().len() >= scripts_and_retries(), "the calls were made");
-    let mut secrets = vec![SECRET.to_owned(), TOKEN.to_owned(), USER_TOKEN.to_owned()];
+    let mut secrets = vec![SECRET.to_owned(), TOKEN.to_owned(), USER_TOKEN.to_owned(), KEY_ID.to_owned()];
     for mark in ["answer-body-mark", "request-body-mark", "query-mark", "header-mark"] {
         secrets.push(mark.to_owned());
     }

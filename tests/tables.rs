@@ -218,6 +218,7 @@ impl Captured {
             headers: &self.headers,
             body: self.body.as_bytes(),
             oversized: false,
+            broken: false,
             clock_gap: Some(self.clock_gap),
             signature_age: Some(self.clock_gap),
             gateway_now: SystemTime::UNIX_EPOCH,

@@ -24,6 +24,24 @@ pub trait Ambient: Send + Sync + 'static {
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 }
 
+impl<A: Ambient + ?Sized> Ambient for Arc<A> {
+    fn now(&self) -> Moment {
+        (**self).now()
+    }
+
+    fn draw(&self) -> Draw {
+        (**self).draw()
+    }
+
+    fn id_bits(&self) -> u128 {
+        (**self).id_bits()
+    }
+
+    fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        (**self).sleep(wait)
+    }
+}
+
 /// The process's own clocks and dice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct System;

@@ -82,6 +82,42 @@ impl CredentialCache {
         }
         Ok(Refreshed { credentials, changed })
     }
+
+    /// Other credentials than those that are suspected, if the provider has any, waiting at most `within` for it.
+    ///
+    /// Unlike [`refresh`](Self::refresh), for an answer that may be about something else: the set in use stays in use
+    /// until another is there, so that one refused call takes nothing from the others.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub(crate) async fn renew(
+        &self,
+        suspected: &Credentials,
+        within: Duration,
+    ) -> Result<Refreshed, CredentialsFault> {
+        let result = match self.shared.ask_beside(suspected) {
+            Beside::Known(known) => return Ok(known),
+            Beside::Asked(Asked::Answer(Err(fault))) => return Err(fault),
+            Beside::Asked(Asked::Answer(Ok(credentials))) => {
+                let changed = !same(&credentials, suspected);
+                return Ok(Refreshed { credentials, changed });
+            }
+            Beside::Asked(Asked::Wait(result)) => result,
+        };
+        let late = |_| Err(CredentialsFault::TimedOut(within));
+        let credentials = tokio::time::timeout(within, wait(result)).await.unwrap_or_else(late)?;
+        let changed = !same(&credentials, suspected);
+        if !changed {
+            self.shared.lock().note_unchanged(self.shared.ambient.now(), &credentials);
+        }
+        Ok(Refreshed { credentials, changed })
+    }
+
+    /// Whether these credentials were loaded so lately that asking the provider again would only be a burden.
+    pub(crate) fn is_young(&self, credentials: &Credentials) -> bool {
+        let now = self.shared.ambient.now();
+        self.shared.lock().is_young(credentials, now, &self.shared.settings)
+    }
 }
 
 impl fmt::Debug for CredentialCache {
@@ -123,6 +159,29 @@ impl Shared {
         }
     }
 
+    /// Finds the load that brings other credentials beside those in use; begins it where nobody has.
+    fn ask_beside(self: &Arc<Self>, suspected: &Credentials) -> Beside {
+        let now = self.ambient.now();
+        let mut state = self.lock();
+        if let Some(known) = state.known(suspected, now, &self.settings) {
+            return Beside::Known(known);
+        }
+        let step = state.step_beside(now, &self.settings);
+        let begun = step.begins_a_load().then(|| state.take_off(now, true));
+        drop(state);
+        Beside::Asked(match (step, begun) {
+            (Step::Fail(fault), _) => Asked::Answer(Err(fault)),
+            (Step::Join(result), _) => Asked::Wait(result),
+            (Step::Use(credentials) | Step::UseAndRefresh(credentials), _) => Asked::Answer(Ok(credentials)),
+            (Step::Load, Some((id, sender))) => {
+                let result = sender.subscribe();
+                self.spawn(Landing { shared: Arc::clone(self), id, sender, landed: false });
+                Asked::Wait(result)
+            }
+            (Step::Load, None) => Asked::Answer(Err(CredentialsFault::Abandoned)),
+        })
+    }
+
     /// Loads in a task of its own, so that no caller's end is the end of the load.
     fn spawn(&self, landing: Landing) {
         // Without a runtime the landing is dropped, and says so to all who wait for it.
@@ -143,6 +202,11 @@ impl Shared {
 enum Asked {
     Answer(Loaded),
     Wait(watch::Receiver<Option<Loaded>>),
+}
+
+enum Beside {
+    Asked(Asked),
+    Known(Refreshed),
 }
 
 async fn wait(mut result: watch::Receiver<Option<Loaded>>) -> Loaded {

@@ -8,6 +8,7 @@ use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
 use crate::edge::order::Order;
 use crate::edge::path::Path;
+use crate::edge::redact::Secrets;
 use crate::edge::sigv4::{BodyHash, Signer};
 use crate::edge::target::BaseUrl;
 use crate::edge::transport::{Exchanged, Transport, header_bytes};
@@ -16,7 +17,6 @@ use crate::edge::{Seen, Shown};
 use crate::error::{Cause, Error};
 use crate::error_kind::ErrorKind;
 use crate::policy::classify::Recovery;
-use crate::policy::gateway::{ErrorBody, first_sentence};
 use crate::policy::moment::Moment;
 use aws_credential_types::Credentials;
 use bytes::Bytes;
@@ -100,7 +100,12 @@ impl Edge {
                 error.inner_mut().cause = Some(source);
                 Err(error)
             }
-            Exchanged::Answered { .. } | Exchanged::Lost { .. } => Ok(()),
+            Exchanged::Lost { how, source, .. } => {
+                let mut error = Error::of(ErrorKind::Transport, None, how.as_str().to_owned());
+                error.inner_mut().cause = Some(source);
+                Err(error)
+            }
+            Exchanged::Answered { .. } => Ok(()),
         }
     }
 
@@ -123,22 +128,28 @@ impl Edge {
     }
 
     /// What an exchange showed, with what its `Date` tells, and without what it must not tell.
-    fn seen(&self, exchanged: Exchanged, (sent, signed): (Moment, SystemTime), identity: &Identity) -> Seen {
+    fn seen(&self, exchanged: Exchanged, (sent, offset): (Moment, i64), identity: &Identity) -> Seen {
         let ended = self.ambient.now();
         let mut received = ended;
         let (mut clock_gap, mut signature_age) = (None, None);
         let shown = match exchanged {
-            Exchanged::Answered { status, headers, body, oversized, sent, received: head } => {
+            Exchanged::Answered { status, headers, body, oversized, broken, sent, received: head } => {
                 received = head;
                 let gap = measure(&headers, sent, received);
                 // The gap to the clock that signed, which is ours with the offset that was in force.
-                clock_gap = gap.map(|gap| gap.saturating_sub(self.skew.seconds()));
-                signature_age = date(&headers).map(|date| seconds_between(signed, date));
+                clock_gap = gap.map(|gap| gap.saturating_sub(offset));
+                signature_age =
+                    date(&headers).map(|date| seconds_between(sent.wall, date).saturating_sub(offset));
                 if let Some(gap) = gap.filter(|_| status != http::StatusCode::FORBIDDEN) {
                     self.skew.note(gap, false);
                 }
-                let body = if status.is_success() { body } else { without_echo(&headers, body, identity) };
-                Shown::Answered { status, headers, body, oversized }
+                let (mut headers, mut body) = (headers, body);
+                if !status.is_success() {
+                    let secrets = Secrets::of(&identity.credentials, identity.user_token.as_ref());
+                    body = secrets.clear_body(&headers, body);
+                    secrets.clear_headers(&mut headers);
+                }
+                Shown::Answered { status, headers, body, oversized, broken }
             }
             Exchanged::Lost { how, thawed, source, .. } => Shown::Lost { how, thawed, cause: source },
             Exchanged::NeverSent { why, reason, source } => Shown::NeverSent { why, reason, cause: source },
@@ -159,19 +170,19 @@ impl Exchange for Edge {
     type Identity = Identity;
 
     async fn identity(&self, order: &Order, within: Duration) -> Result<Identity, Error> {
-        let both = async {
-            let credentials = self.credentials.get(within).await.map_err(no_credentials)?;
-            let user_token = match (&order.user_token, &self.user_tokens) {
-                (Some(own), _) => Some(own.clone()),
-                (None, Some(source)) => Some(source.user_token(None).await.map_err(no_user_token)?),
-                (None, None) => None,
-            };
-            Ok(Identity { credentials, user_token })
+        let began = self.ambient.now();
+        let credentials = self.credentials.get(within).await.map_err(no_credentials)?;
+        let user_token = match (&order.user_token, &self.user_tokens) {
+            (Some(own), _) => Some(own.clone()),
+            (None, Some(source)) => {
+                let left = within.saturating_sub(self.ambient.now().since(&began));
+                let late = |_| Err("no user token in the time that was left".into());
+                let given = tokio::time::timeout(left, source.user_token(None)).await.unwrap_or_else(late);
+                Some(given.map_err(no_user_token)?)
+            }
+            (None, None) => None,
         };
-        let late = |_| {
-            Err(Error::of(ErrorKind::Credentials, None, "no user token in the time that was left".into()))
-        };
-        tokio::time::timeout(within, both).await.unwrap_or_else(late)
+        Ok(Identity { credentials, user_token })
     }
 
     async fn attempt(
@@ -183,7 +194,7 @@ impl Exchange for Edge {
     ) -> Result<Seen, Error> {
         let template = self.template(order, identity, number, timeout);
         let sent = self.ambient.now();
-        let signing_time = self.skew.corrected(sent.wall);
+        let (offset, signing_time) = (self.skew.seconds(), self.skew.corrected(sent.wall));
         let (hash, credentials) = (&order.body_hash, &identity.credentials);
         let signed = self
             .signer
@@ -199,7 +210,7 @@ impl Exchange for Edge {
         let body = order.body.clone();
         let exchanged =
             self.transport.exchange(&order.method, &order.target, headers, body, timeout, limits).await;
-        Ok(self.seen(exchanged, (sent, signing_time), identity))
+        Ok(self.seen(exchanged, (sent, offset), identity))
     }
 
     async fn recover(
@@ -210,18 +221,6 @@ impl Exchange for Edge {
         seen: Option<&Seen>,
         within: Duration,
     ) -> Result<(), &'static str> {
-        let others = async {
-            let refreshed = self.credentials.refresh(&refused.credentials, within).await;
-            refreshed.is_ok_and(|refreshed| refreshed.changed)
-        };
-        let user_token = async {
-            let source = self.user_tokens.as_ref().filter(|_| order.user_token.is_none());
-            let (Some(source), Some(old)) = (source, &refused.user_token) else {
-                return false;
-            };
-            source.user_token(Some(old)).await.is_ok_and(|new| new != *old)
-        };
-        let in_time = async |change| tokio::time::timeout(within, change).await.unwrap_or(false);
         match recovery {
             Recovery::Clock => {
                 if let Some(gap) = seen.and_then(Seen::raw_gap) {
@@ -231,19 +230,38 @@ impl Exchange for Edge {
             }
             // Sent again whether or not others can be had: the answer may have been about the way, not the key.
             Recovery::Signature => {
-                others.await;
+                let _ = self.credentials.renew(&refused.credentials, within).await;
                 Ok(())
             }
             Recovery::Credentials => {
-                let changed = others.await;
+                let refreshed = self.credentials.refresh(&refused.credentials, within).await;
+                let changed = refreshed.is_ok_and(|refreshed| refreshed.changed);
                 changed.then_some(()).ok_or("no other credentials than the refused ones can be had")
             }
             Recovery::Identity => {
-                // Both, even if the first did change: either may be what was refused.
-                let changed = in_time(async { others.await | user_token.await }).await;
+                let another = self.another_user_token(order, refused, within).await;
+                // Both, even if the token did change: either may be what was refused.
+                let changed = another | self.other_credentials(refused, within).await;
                 changed.then_some(()).ok_or("neither other credentials nor another user token can be had")
             }
         }
+    }
+}
+
+impl Edge {
+    async fn another_user_token(&self, order: &Order, refused: &Identity, within: Duration) -> bool {
+        let source = self.user_tokens.as_ref().filter(|_| order.user_token.is_none());
+        let (Some(source), Some(old)) = (source, &refused.user_token) else { return false };
+        let given = tokio::time::timeout(within, source.user_token(Some(old))).await;
+        given.is_ok_and(|given| given.is_ok_and(|new| new != *old))
+    }
+
+    /// Whether the provider has other credentials than those of a call that got a 401; not asked about young ones.
+    async fn other_credentials(&self, refused: &Identity, within: Duration) -> bool {
+        if self.credentials.is_young(&refused.credentials) {
+            return false;
+        }
+        self.credentials.renew(&refused.credentials, within).await.is_ok_and(|renewed| renewed.changed)
     }
 }
 
@@ -259,25 +277,10 @@ fn no_user_token(cause: Cause) -> Error {
     error
 }
 
-/// An error's body that quotes the signed request or the user's token is cut to its first sentence.
-fn without_echo(headers: &HeaderMap, body: Bytes, identity: &Identity) -> Bytes {
-    let session_token = identity.credentials.session_token().map(str::as_bytes);
-    let user_token = identity.user_token.as_ref().map(|token| token.value().as_bytes());
-    let secrets = [Some(&b"x-amz-security-token"[..]), session_token, user_token];
-    let tells = |text: &[u8]| {
-        let mut present = secrets.iter().flatten().filter(|secret| !secret.is_empty());
-        present.any(|secret| text.windows(secret.len()).any(|window| window.eq_ignore_ascii_case(secret)))
-    };
-    if !tells(&body) {
-        return body;
-    }
-    let message = ErrorBody::read(headers, &body).message.unwrap_or_default();
-    let sentence = first_sentence(&message);
-    if tells(sentence.as_bytes()) { Bytes::new() } else { Bytes::from(sentence.to_owned()) }
-}
-
 fn date(headers: &HeaderMap) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
+    let mut dates = headers.get_all(DATE).iter();
+    let (date, None) = (dates.next()?, dates.next()) else { return None };
+    httpdate::parse_http_date(date.to_str().ok()?).ok()
 }
 
 fn seconds_between(earlier: SystemTime, later: SystemTime) -> i64 {

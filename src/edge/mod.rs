@@ -23,6 +23,7 @@ pub(crate) mod path;
 #[cfg(test)]
 pub(crate) mod peer;
 pub(crate) mod pool;
+pub(crate) mod redact;
 #[cfg(test)]
 pub(crate) mod seen;
 pub(crate) mod sigv4;
@@ -59,7 +60,7 @@ pub(crate) struct Seen {
 /// What came of an exchange.
 pub(crate) enum Shown {
     /// An answer.
-    Answered { status: StatusCode, headers: HeaderMap, body: Bytes, oversized: bool },
+    Answered { status: StatusCode, headers: HeaderMap, body: Bytes, oversized: bool, broken: bool },
     /// The request may have arrived, and no whole answer came back.
     Lost { how: Loss, thawed: bool, cause: Cause },
     /// Nothing of the request left this process.
@@ -78,11 +79,12 @@ impl Seen {
     /// The same, as policy sees it.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         match &self.shown {
-            Shown::Answered { status, headers, body, oversized } => Outcome::Answered(Answer {
+            Shown::Answered { status, headers, body, oversized, broken } => Outcome::Answered(Answer {
                 status: *status,
                 headers,
                 body,
                 oversized: *oversized,
+                broken: *broken,
                 clock_gap: self.clock_gap,
                 signature_age: self.signature_age,
                 gateway_now: self.gateway_now,

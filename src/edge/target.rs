@@ -63,6 +63,19 @@ impl BaseUrl {
         &self.authority
     }
 
+    /// The host, without the port.
+    pub(crate) fn host(&self) -> &str {
+        self.origin.host_str().unwrap_or_default()
+    }
+
+    /// Whether the host is one of the names by which a private API is reached: an interface endpoint's own, or the
+    /// alias of an API and an endpoint (*How to invoke a private API*, API Gateway Developer Guide).
+    pub(crate) fn is_private_endpoint(&self) -> bool {
+        let host = self.host();
+        let first = host.split('.').next().unwrap_or_default();
+        host.contains(".vpce.") || (host.contains(".execute-api.") && first.contains("-vpce-"))
+    }
+
     /// Whether the connection is not encrypted.
     pub(crate) fn is_plain_http(&self) -> bool {
         self.origin.scheme() == "http"

@@ -71,6 +71,7 @@ impl Transport {
                     headers,
                     body,
                     oversized: matches!(ended, Ended::Over),
+                    broken: matches!(ended, Ended::Broken(_)),
                     sent: lease.began,
                     received,
                 }
@@ -132,6 +133,8 @@ pub(crate) enum Exchanged {
         body: Bytes,
         /// Whether the body went on past the limit.
         oversized: bool,
+        /// Whether the body broke off before its end; of a success that is told as lost instead.
+        broken: bool,
         /// When the request was begun.
         sent: Moment,
         /// When the head of the answer was there.

@@ -228,7 +228,7 @@ impl<'a> Attempts<'a> {
 
     fn note(&mut self, judged: Judgement, outcome: &Outcome<'_>) -> Hint {
         self.last = Some(judged);
-        self.may_have_committed |= judged.class.rule().may_have_committed;
+        self.may_have_committed |= judged.may_have_committed();
         let hint = match outcome {
             Outcome::Answered(answer) if judged.class.rule().effect != Effect::Success => {
                 retry_after::read(answer.headers, answer.gateway_now)
@@ -399,6 +399,7 @@ mod tests {
                 headers: &self.1,
                 body: self.2.as_bytes(),
                 oversized: false,
+                broken: false,
                 clock_gap,
                 signature_age: clock_gap,
                 gateway_now: SystemTime::UNIX_EPOCH,

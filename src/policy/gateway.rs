@@ -178,11 +178,14 @@ pub fn clean(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(cut.trim().to_owned())
 }
 
-/// The gateway's id of a request; REST APIs, function URLs and HTTP APIs name the header differently.
+/// The gateway's id of a request, if it looks like one: at most 128 letters, digits, `-`, `_` and `=`. REST APIs, function
+/// URLs and HTTP APIs name the header differently.
 #[must_use]
 pub fn request_id(headers: &HeaderMap) -> Option<&str> {
     let named = ["x-amzn-requestid", "apigw-requestid", "x-amz-apigw-id"];
-    named.iter().find_map(|name| headers.get(*name)).and_then(|value| value.to_str().ok())
+    let id = named.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    let well_formed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=');
+    (id.len() <= 128 && id.bytes().all(well_formed)).then_some(id)
 }
 
 /// How many characters of a message or code are kept.

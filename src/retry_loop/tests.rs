@@ -88,6 +88,7 @@ impl Exchange for Fake {
                     headers: named.collect::<HeaderMap>(),
                     body: Bytes::new(),
                     oversized: false,
+                    broken: false,
                 }
             }
             Step::Hang => {

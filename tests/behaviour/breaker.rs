@@ -35,6 +35,16 @@ async fn a_probe_that_counts_for_nothing_gives_its_slot_back() {
 }
 
 #[tokio::test]
+async fn a_probe_that_could_not_be_signed_or_is_too_large_gives_its_slot_back() {
+    let rig = Rig::answering([Reply::unavailable(), Reply::ok()]).await;
+    let client = ready_to_probe(&rig).await;
+    let large = client.post(&CallContext::root(), "/orders").header("x-big", "x".repeat(10_240)).send().await;
+    assert_eq!(large.unwrap_err().kind(), ErrorKind::TooLarge);
+    client.post(&CallContext::root(), "/orders").send().await.unwrap();
+    assert_eq!((rig.seen(), client.breaker().state()), (2, State::Closed));
+}
+
+#[tokio::test]
 async fn a_probe_whose_body_does_not_decode_is_a_success_for_the_breaker() {
     let rig = Rig::answering([Reply::unavailable(), Reply::json(200, "<html>")]).await;
     let client = ready_to_probe(&rig).await;

@@ -38,7 +38,7 @@ async fn a_kept_connection_that_died_is_a_doubt_and_a_keyed_call_goes_on() {
     let client = rig.client();
     client.post(&CallContext::root(), "/orders").send().await.unwrap();
     let second = client.post(&CallContext::root(), "/orders").send().await.unwrap();
-    assert_eq!((rig.seen(), second.attempts().len()), (3, 2));
+    assert_eq!((rig.seen(), second.attempts().len(), rig.gateway.connections()), (3, 2, 2));
     assert_eq!(second.attempts()[0].class(), Class::ConnectionLost);
     let rig = Rig::answering([Reply::ok(), Reply::close(), Reply::ok()]).await;
     let client = rig.client();

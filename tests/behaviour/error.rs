@@ -51,6 +51,7 @@ async fn an_html_page_does_not_hide_the_status() {
     assert_eq!((error.kind(), error.status().unwrap().as_u16()), (ErrorKind::Decode, 200));
     assert!(error.to_string().contains("text/html"), "{error}");
     assert!(error.may_have_committed());
+    assert_eq!(rig.seen(), 1);
 }
 
 #[tokio::test]

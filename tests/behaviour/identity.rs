@@ -163,10 +163,41 @@ async fn a_provider_that_fails_is_a_typed_error_that_sends_nothing_and_fails_no_
 async fn a_provider_that_never_answers_ends_in_the_call_s_own_time() {
     let rig = Rig::answering([Reply::ok()]).await;
     let provider = Provider::giving([Given::Nothing]);
-    let client = rig.builder().credentials_provider(provider).build().unwrap();
+    let one = eastwest::policy::breaker::BreakerSettings::default().with_failures_in_row(1);
+    let client = rig.builder().credentials_provider(provider).breaker(one).build().unwrap();
     let call = client.post(&CallContext::root(), "/orders").attempt_timeout(Duration::from_millis(60));
     let error = call.total_timeout(Duration::from_millis(60)).send().await.unwrap_err();
     assert_eq!((error.kind(), rig.seen()), (ErrorKind::Credentials, 0));
+    assert_eq!(client.breaker().state(), eastwest::policy::breaker::State::Closed);
+}
+
+/// A provider that takes its time, by the test's clock.
+#[derive(Debug)]
+struct Slow(eastwest::testing::ManualClock, Duration);
+
+impl ProvideCredentials for Slow {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        self.0.advance(self.1);
+        let set = Credentials::new(KEY_ID, SECRET, Some(TOKEN.to_owned()), None, "test");
+        future::ProvideCredentials::ready(Ok(set))
+    }
+}
+
+#[tokio::test]
+async fn a_slow_provider_does_not_age_the_signature() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let minutes = Slow(rig.clock.clone(), Duration::from_secs(420));
+    let client = rig.builder().credentials_provider(minutes).build().unwrap();
+    client
+        .get(&CallContext::root(), "/orders")
+        .total_timeout(Duration::from_secs(3_600))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(rig.attempts()[0].header("x-amz-date"), Some("20261002T120700Z"));
 }
 
 #[tokio::test]

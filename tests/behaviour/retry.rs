@@ -20,6 +20,22 @@ async fn a_post_without_a_key_is_not_repeated_after_a_lost_reply() {
 }
 
 #[tokio::test]
+async fn a_patch_without_a_key_is_as_final() {
+    let rig = Rig::answering([Reply::close(), Reply::ok()]).await;
+    let call = rig.client().patch(&CallContext::root(), "/orders").no_idempotency_key();
+    assert_eq!(call.send().await.unwrap_err().stop_reason(), Some(StopReason::NoIdempotencyKey));
+    assert_eq!(rig.seen(), 1);
+}
+
+#[tokio::test]
+async fn a_key_that_the_caller_gave_goes_with_every_attempt() {
+    let rig = Rig::answering([Reply::integration_timeout(), Reply::unavailable(), Reply::ok()]).await;
+    let answer = rig.post_with(|call| call.idempotency_key("order-7")).await.unwrap();
+    assert!(rig.attempts().iter().all(|attempt| attempt.header("x-idempotency-key") == Some("order-7")));
+    assert_eq!((rig.seen(), answer.idempotency_key()), (3, Some("order-7")));
+}
+
+#[tokio::test]
 async fn a_post_with_a_key_is_repeated_under_the_same_key_after_a_lost_reply() {
     for lost in [Reply::close(), Reply::reset(), Reply::hang()] {
         let rig = Rig::answering([lost, Reply::ok()]).await;
@@ -126,6 +142,10 @@ async fn a_refusal_ends_the_call_whatever_its_hint_and_its_words() {
         assert_eq!((error.kind(), error.status().unwrap().as_u16()), (kind, status));
         assert_eq!(error.code(), Some("E1"));
     }
+    let denied = Reply::access_denied().header("retry-after", "1").body(r#"{"message":"rate limit"}"#);
+    let rig = Rig::answering([denied, Reply::ok()]).await;
+    assert_eq!(rig.post().await.unwrap_err().kind(), ErrorKind::Forbidden);
+    assert_eq!((rig.seen(), rig.waits()), (1, vec![]));
 }
 
 #[tokio::test]

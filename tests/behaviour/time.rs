@@ -16,6 +16,31 @@ fn all_default_times_are_finite_and_the_attempts_fit_the_total() {
     }
 }
 
+/// The one test that waits for a default: it takes the least of them, a whole attempt, out of the callee's hands by
+/// asking for the profile that waits least and looking at what the callee was told.
+#[tokio::test]
+async fn a_client_of_nothing_but_defaults_waits_for_the_time_that_its_profile_says() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let plain = || {
+        eastwest::ServiceClient::builder(rig.gateway.base_url())
+            .region(crate::rig::REGION)
+            .static_credentials(crate::rig::KEY_ID, crate::rig::SECRET, Some(crate::rig::TOKEN.to_owned()))
+            .ambient(rig.clock.clone())
+    };
+    for (client, profile) in [
+        (plain(), Profile::standard()),
+        (plain().profile(Profile::interactive()), Profile::interactive()),
+        (plain().profile(Profile::background()), Profile::background()),
+    ] {
+        client.build().unwrap().get(&CallContext::root(), "/orders").send().await.unwrap();
+        let told = rig.attempts().pop().unwrap().header("x-time-budget-ms").unwrap().to_owned();
+        assert_eq!(told, profile.attempt_timeout().as_millis().to_string(), "{}", profile.name());
+    }
+    rig.gateway.script("ANY", "/orders", [Reply::unavailable()]);
+    let error = plain().build().unwrap().get(&CallContext::root(), "/orders").send().await.unwrap_err();
+    assert_eq!(error.attempts().len(), Profile::standard().max_attempts() as usize);
+}
+
 #[tokio::test]
 async fn a_gateway_that_never_answers_is_given_up() {
     let rig = Rig::answering([Reply::hang()]).await;
