@@ -49,6 +49,7 @@ fn decisions(criterion: &mut Criterion) {
                     headers: &headers,
                     body,
                     oversized: false,
+                    broken: false,
                     clock_gap: Some(0),
                     signature_age: Some(0),
                     gateway_now: now.wall,

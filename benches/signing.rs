@@ -18,7 +18,7 @@ mod pairs;
 use aws_sigv4::http_request::SignableBody;
 use aws_smithy_runtime_api::client::identity::Identity;
 use bare::BoxError;
-use eastwest::testing::AttemptSigner;
+use eastwest::AttemptSigner;
 use http::{HeaderMap, HeaderValue};
 use pairs::Spread;
 use sha2::{Digest, Sha256};

@@ -26,7 +26,7 @@ use crate::settings::{Overrides, Settings};
 use crate::shared::{Names, Shared};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -402,7 +402,7 @@ impl ClientBuilder {
                 "the retry budget holds less than one call's retries: max_attempts is never reached"
             );
         }
-        let names = names(&self.idempotency_header, &self.user_token_header)?;
+        let names = Names::chosen(&self.idempotency_header, &self.user_token_header)?;
         if self.resolve.iter().any(|(host, _)| !host.eq_ignore_ascii_case(base.host())) {
             return Err(Error::configuration("resolve", "the host is not the base URL's"));
         }
@@ -453,47 +453,6 @@ impl fmt::Debug for ClientBuilder {
             .finish_non_exhaustive()
     }
 }
-
-/// The two names that an owner may choose; neither may be the other's, nor have a meaning of its own.
-fn names(idempotency_key: &str, user_token: &str) -> Result<Names, Error> {
-    let names = Names {
-        idempotency_key: header_name("idempotency_header", idempotency_key, &headers::IDEMPOTENCY_KEY)?,
-        user_token: header_name("user_token_header", user_token, &headers::USER_TOKEN)?,
-    };
-    if names.idempotency_key == names.user_token {
-        return Err(Error::configuration("user_token_header", "the idempotency key goes by this name"));
-    }
-    Ok(names)
-}
-
-fn header_name(field: &'static str, name: &str, default: &HeaderName) -> Result<HeaderName, Error> {
-    let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
-    let taken = headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
-        || MEANINGFUL.contains(&parsed.as_str())
-        || parsed.as_str().starts_with("content-")
-        || parsed.as_str().starts_with("accept");
-    if taken && parsed != *default {
-        return Err(Error::configuration(field, "the name has another meaning"));
-    }
-    Ok(parsed)
-}
-
-/// Names that gateways, proxies, tracers or callees act upon, besides those that no caller may set.
-const MEANINGFUL: [&str; 12] = [
-    "age",
-    "cookie",
-    "date",
-    "origin",
-    "referer",
-    "traceparent",
-    "tracestate",
-    "user-agent",
-    "via",
-    "x-amzn-trace-id",
-    "x-apigw-api-id",
-    "x-should-retry",
-];
 
 /// Whose certificates are trusted, besides those that are added.
 enum Trust {

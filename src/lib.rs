@@ -72,6 +72,9 @@ pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
 pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use edge::attempt_signer::AttemptSigner;
 #[cfg(feature = "aws-config")]
 pub use edge::lent::load_aws_config;
 pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};

@@ -5,7 +5,7 @@ use crate::edge::ambient::Ambient;
 use crate::edge::exchange::Exchange;
 use crate::edge::order::Order;
 use crate::error::Error;
-use crate::policy::attempts::{Attempts, Decision, StopReason, Terms};
+use crate::policy::attempts::{Attempts, Decision, Terms};
 use crate::policy::retry_budget::{RetryBudget, RetryToken};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;

@@ -6,6 +6,8 @@
 //! credential chain, `fault` says what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
 
 pub(crate) mod ambient;
+#[cfg(feature = "testing")]
+pub(crate) mod attempt_signer;
 pub(crate) mod body;
 pub(crate) mod canonical;
 pub(crate) mod clock_skew;

@@ -59,7 +59,6 @@ mod settings;
 mod shared;
 #[cfg(test)]
 mod signed;
-mod signer;
 mod verdict;
 mod verification;
 mod verifier;
@@ -77,8 +76,6 @@ pub use self::record::RecordedAttempt;
 pub use self::reply::Reply;
 pub use self::settings::{PathEncoding, VerifierSettings};
 pub use self::shared::ANY;
-#[doc(hidden)]
-pub use self::signer::AttemptSigner;
 pub use self::verdict::Verdict;
 pub use self::verification::Verification;
 pub use self::verifier::verify;
