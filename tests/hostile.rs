@@ -1,6 +1,9 @@
 //! What a hostile answer, a careless setting or a bad moment cannot do. Each of these could once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
-#![allow(clippy::disallowed_methods, reason = "faults of time need times to be wrong by; no test depends on their values")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "faults of time need times to be wrong by; no test depends on their values"
+)]
 
 use aws_credential_types::provider::{ProvideCredentials, future};
 use eastwest::policy::backoff::Backoff;

@@ -7,6 +7,7 @@ use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::{Seen, Shown};
 use crate::error_kind::ErrorKind;
+use crate::policy::attempts::StopReason;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::{BreakerSettings, State};
 use crate::policy::classify::{Class, Recovery};
