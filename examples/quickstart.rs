@@ -12,7 +12,6 @@ use eastwest::testing::{FakeGateway, ManualClock, Reply};
 use eastwest::{Call, CallContext, Error, ErrorKind, Response, ServiceClient, callee};
 use std::error::Error as StdError;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 type Failure = Box<dyn StdError + Send + Sync>;
@@ -23,8 +22,8 @@ const SECRET: &str = "quickstart-secret";
 const TOKEN: &str = "quickstart-session-token";
 
 /// One call, the gateway's part in it, and how it must come out.
-struct Row {
-    name: &'static str,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
     script: Vec<Reply>,
     shape: fn(Call) -> Call,
     must_show: &'static [u16],
@@ -39,7 +38,7 @@ enum Outcome {
 }
 
 /// The table's rows. `shown` is what each attempt of a call must be answered with, in order.
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let row = |name, script, shape, must_show, must_end, may_have_committed| Row {
         name,
         script,
@@ -192,11 +191,10 @@ pub async fn run(turned: Option<&str>) -> Result<bool, Failure> {
 }
 
 async fn gateway(clock: &ManualClock) -> Result<FakeGateway, Failure> {
-    let time = clock.clone();
     let gateway = FakeGateway::builder()
         .credentials(KEY_ID, SECRET, Some(TOKEN))
         .region(REGION)
-        .clock(Arc::new(move || time.wall()))
+        .manual_clock(clock)
         .start();
     Ok(gateway.await?)
 }
@@ -207,7 +205,7 @@ fn client(gateway: &FakeGateway, clock: &ManualClock) -> Result<ServiceClient, E
         .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
         // A dozen calls in a row want more than a sandbox that sees one call at a time.
         .retry_budget(RetryBudget::for_concurrency(16))
-        .ambient(Arc::new(clock.clone()))
+        .ambient(clock.clone())
         .build()
 }
 

@@ -51,6 +51,7 @@ pub struct ClientBuilder {
     user_token_header: String,
     announce_time_budget: bool,
     pool_idle_timeout: Duration,
+    http2: bool,
     environment_proxy: bool,
     roots: Trust,
     more_roots: Vec<Vec<u8>>,
@@ -92,6 +93,7 @@ impl ClientBuilder {
             user_token_header: headers::USER_TOKEN.to_string(),
             announce_time_budget: true,
             pool_idle_timeout: POOL_IDLE_TIMEOUT,
+            http2: false,
             environment_proxy: false,
             roots: Trust::Bundled,
             more_roots: Vec::new(),
@@ -305,6 +307,14 @@ impl ClientBuilder {
         self
     }
 
+    /// Speaks HTTP/2 where the gateway offers it in the TLS handshake; without TLS, in any case. HTTP/1.1 by default:
+    /// a stalled HTTP/2 connection holds up every call that shares it.
+    #[cfg(feature = "http2")]
+    pub fn http2(mut self) -> ClientBuilder {
+        self.http2 = true;
+        self
+    }
+
     /// Obeys `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Off by default: signed internal traffic does
     /// not leave through a proxy because a variable says so.
     pub fn environment_proxy(mut self) -> ClientBuilder {
@@ -362,8 +372,8 @@ impl ClientBuilder {
 
     /// Replaces clock, waits and dice; for tests.
     #[cfg(feature = "testing")]
-    pub fn ambient(mut self, ambient: Arc<dyn Ambient>) -> ClientBuilder {
-        self.ambient = ambient;
+    pub fn ambient(mut self, ambient: impl Ambient) -> ClientBuilder {
+        self.ambient = Arc::new(ambient);
         self
     }
 
@@ -402,10 +412,14 @@ impl ClientBuilder {
         let transport = TransportSettings {
             connect_timeout: settings.profile.connect_timeout.min(settings.profile.attempt_timeout),
             pool_idle_timeout: self.pool_idle_timeout,
+            http2: self.http2,
             environment_proxies: self.environment_proxy,
             resolve: self.resolve,
             https_only: !base.is_plain_http(),
-            tls: tls_settings(self.roots, &self.more_roots, self.client_identity)?,
+            tls: TlsSettings {
+                offer_http2: self.http2,
+                ..tls_settings(self.roots, &self.more_roots, self.client_identity)?
+            },
         };
         let edge = Edge {
             signer,
@@ -471,7 +485,7 @@ fn tls_settings(
         roots = roots.and_pem(pem)?;
     }
     let identity = identity.map(|(chain, key)| ClientIdentity::from_pem(&chain, &key)).transpose()?;
-    Ok(TlsSettings { roots, identity })
+    Ok(TlsSettings { roots, identity, offer_http2: false })
 }
 
 fn api_id(id: &str) -> Result<HeaderValue, Error> {

@@ -118,6 +118,20 @@ impl Call {
         self
     }
 
+    /// Sets the idempotency key to the one that follows from the inbound request's key and `label`
+    /// ([`CallContext::derive_key`]): a caller that is run again sends the same keys again.
+    ///
+    /// Where the inbound request carried no key there is none to derive from: that is an error, not a fresh key.
+    pub fn idempotency_key_for(mut self, label: impl AsRef<str>) -> Call {
+        match self.draft.context.derive_key(label) {
+            Ok(key) => self.idempotency_key(key),
+            Err(fault) => {
+                self.keep_fault(Error::configuration("idempotency_key", fault.to_string()));
+                self
+            }
+        }
+    }
+
     /// Sends no idempotency key. A POST or PATCH is then not sent again where the first sending may have been
     /// carried out.
     pub fn no_idempotency_key(mut self) -> Call {

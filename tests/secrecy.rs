@@ -38,11 +38,10 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
         .init();
     tracing::trace!("the subscriber listens");
     let clock = ManualClock::new();
-    let time = clock.clone();
     let gateway = FakeGateway::builder()
         .credentials("AKIDSECRECY", SECRET, Some(TOKEN))
         .region("eu-central-1")
-        .clock(Arc::new(move || time.wall()))
+        .manual_clock(&clock)
         .start()
         .await
         .unwrap();
@@ -50,7 +49,7 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
         .region("eu-central-1")
         .static_credentials("AKIDSECRECY", SECRET, Some(TOKEN.to_owned()))
         .retry_budget(RetryBudget::off())
-        .ambient(Arc::new(clock))
+        .ambient(clock)
         .build()
         .unwrap();
     let scripts = [

@@ -7,7 +7,7 @@ pub(crate) mod inbound;
 mod trace;
 
 pub use hop::{HopCount, HopLimit, MAX_HOPS};
-pub use id::{IdempotencyKey, InvalidCorrelationId, InvalidIdempotencyKey};
+pub use id::{IdempotencyKey, InvalidCorrelationId, InvalidIdempotencyKey, NoInboundKey};
 
 pub(crate) use id::CorrelationId;
 pub(crate) use trace::Trace;
@@ -179,6 +179,19 @@ impl CallContext {
     #[must_use]
     pub fn inbound_idempotency_key(&self) -> Option<&IdempotencyKey> {
         self.0.inbound_idempotency_key.as_ref()
+    }
+
+    /// Derives the key of a call that is made for the inbound one: when the caller sends its request again, its calls
+    /// carry the same keys again, so nothing further down is done twice.
+    ///
+    /// `label` names the call among those that this request makes: `"reserve"`, `"charge"`. Another label, or another
+    /// inbound key, gives another key. The key is [`IdempotencyKey::derive`] of `"child"`, the inbound key and the label.
+    ///
+    /// # Errors
+    /// [`NoInboundKey`] where the inbound request carried none, or where the chain begins here.
+    pub fn derive_key(&self, label: impl AsRef<str>) -> Result<IdempotencyKey, NoInboundKey> {
+        let inbound = self.inbound_idempotency_key().ok_or(NoInboundKey)?;
+        Ok(IdempotencyKey::derive(["child", inbound.as_str(), label.as_ref()]))
     }
 
     /// The trace headers that calls made with this context send: `x-amzn-trace-id`, `traceparent` and the lines of
@@ -354,5 +367,17 @@ mod tests {
         });
         let shown = format!("{keyed:?}");
         assert!(shown.contains("has_inbound_idempotency_key: true") && !shown.contains("the-key"), "{shown}");
+    }
+
+    #[test]
+    fn a_child_s_key_follows_from_the_inbound_key_and_its_label_alone() {
+        let with =
+            |key: &str| crate::callee::accept([("x-hop-count", "2"), ("x-idempotency-key", key)]).unwrap();
+        let reserve = with("the-key").derive_key("reserve").unwrap();
+        assert_eq!(reserve, with("the-key").derive_key("reserve").unwrap());
+        assert_eq!(reserve, IdempotencyKey::derive(["child", "the-key", "reserve"]));
+        assert_ne!(reserve, with("the-key").derive_key("charge").unwrap());
+        assert_ne!(reserve, with("another").derive_key("reserve").unwrap());
+        assert_eq!(CallContext::root().derive_key("reserve"), Err(NoInboundKey));
     }
 }

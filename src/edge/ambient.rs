@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 /// What the crate asks of the world: the time, a wait and a throw of the dice.
 ///
-/// [`System`] is the world as it is; the test kit brings one that is turned by hand.
+/// A client has the process's own unless the test kit gives it one that is turned by hand.
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the test kit's to reach"))]
 pub trait Ambient: Send + Sync + 'static {
     /// Reads both clocks.

@@ -113,6 +113,8 @@ pub(crate) struct TransportSettings {
     pub(crate) connect_timeout: Duration,
     /// Whether the proxies that the environment names are used: no.
     pub(crate) environment_proxies: bool,
+    /// Whether HTTP/2 is spoken, where it is offered in the TLS handshake, and in any case without TLS: no.
+    pub(crate) http2: bool,
     /// Whether plain HTTP is refused here too: yes.
     pub(crate) https_only: bool,
     /// How long an idle connection is kept: 15 seconds, less than the usual 20 of servers.
@@ -125,7 +127,8 @@ pub(crate) struct TransportSettings {
 
 impl TransportSettings {
     fn client(&self, tls: &ClientConfig) -> Result<Client, Fault> {
-        let mut builder = client_builder(tls)
+        let mut builder = self
+            .speaking(client_builder(tls))
             .connect_timeout(self.connect_timeout)
             .https_only(self.https_only)
             .pool_idle_timeout(self.pool_idle_timeout)
@@ -142,11 +145,31 @@ impl TransportSettings {
     }
 }
 
+#[cfg(not(feature = "http2"))]
+impl TransportSettings {
+    fn speaking(&self, builder: ClientBuilder) -> ClientBuilder {
+        debug_assert!(!self.http2, "nobody can ask for it");
+        builder.http1_only()
+    }
+}
+
+#[cfg(feature = "http2")]
+impl TransportSettings {
+    fn speaking(&self, builder: ClientBuilder) -> ClientBuilder {
+        match (self.http2, self.https_only) {
+            (false, _) => builder.http1_only(),
+            (true, true) => builder,
+            (true, false) => builder.http2_prior_knowledge(),
+        }
+    }
+}
+
 impl Default for TransportSettings {
     fn default() -> TransportSettings {
         TransportSettings {
             connect_timeout: Duration::from_secs(1),
             environment_proxies: false,
+            http2: false,
             https_only: true,
             pool_idle_timeout: Duration::from_secs(15),
             resolve: Vec::new(),
@@ -159,7 +182,6 @@ impl Default for TransportSettings {
 pub(crate) fn client_builder(tls: &ClientConfig) -> ClientBuilder {
     Client::builder()
         .tls_backend_preconfigured(tls.clone())
-        .http1_only()
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)

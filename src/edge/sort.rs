@@ -34,6 +34,10 @@ pub(crate) fn fate_of_request(error: &reqwest::Error, host: &str) -> Fate {
     if error.is_timeout() {
         return Fate::Lost(Loss::TimedOut);
     }
+    #[cfg(feature = "http2")]
+    if find::<h2::Error>(error).and_then(h2::Error::reason) == Some(h2::Reason::REFUSED_STREAM) {
+        return Fate::NeverSent(Unsent::StreamRefused, format!("{host} refused the stream unprocessed"));
+    }
     match find::<hyper::Error>(error) {
         // Handed back by the connection, which had not begun to write it.
         Some(http) if http.is_canceled() => Fate::NeverSent(Unsent::HandshakeCut, cut(host)),

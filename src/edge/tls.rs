@@ -15,10 +15,12 @@ pub(crate) struct TlsSettings {
     pub(crate) roots: Roots,
     /// The client certificate, for a domain that asks for one.
     pub(crate) identity: Option<ClientIdentity>,
+    /// Whether HTTP/2 is offered before HTTP/1.1: no.
+    pub(crate) offer_http2: bool,
 }
 
 impl TlsSettings {
-    /// Builds the configuration: TLS 1.2 and 1.3, HTTP/1.1 alone, nothing installed for the whole process.
+    /// Builds the configuration: TLS 1.2 and 1.3, HTTP/1.1 unless more is asked for, nothing installed for the whole process.
     ///
     /// # Errors
     /// No root certificate at all, or a client certificate whose key is not its own.
@@ -34,6 +36,9 @@ impl TlsSettings {
                 .map_err(|error| Fault::new(IDENTITY, error.to_string()))?,
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if self.offer_http2 {
+            config.alpn_protocols.insert(0, b"h2".to_vec());
+        }
         Ok(config)
     }
 }

@@ -280,9 +280,13 @@ pub fn classify(outcome: &Outcome<'_>) -> Class {
             Class::ConnectionLost
         }
         Outcome::NeverSent(Unsent::Certificate) => Class::CertificateRefused,
-        Outcome::NeverSent(Unsent::ConnectTimeout | Unsent::Dns | Unsent::HandshakeCut | Unsent::Refused) => {
-            Class::NeverSent
-        }
+        Outcome::NeverSent(
+            Unsent::ConnectTimeout
+            | Unsent::Dns
+            | Unsent::HandshakeCut
+            | Unsent::Refused
+            | Unsent::StreamRefused,
+        ) => Class::NeverSent,
     }
 }
 

@@ -79,4 +79,6 @@ pub enum Unsent {
     HandshakeCut,
     /// Nobody listens, or no route to the host.
     Refused,
+    /// The peer refused the HTTP/2 stream before it processed anything of it (RFC 9113, 8.7).
+    StreamRefused,
 }

@@ -126,6 +126,12 @@ impl Reply {
         rest(413, "RequestTooLargeException", tight("Request Too Long"))
     }
 
+    /// 414: the URL is over 10,240 characters (not captured; the words are those of *Quotas for configuring and running a
+    /// REST API in API Gateway*).
+    pub fn uri_too_long() -> Self {
+        of(Surface::RestApi, 414).header("Content-Type", JSON).body(tight("Request URI too long"))
+    }
+
     /// 431: the headers are over 10,240 bytes (not captured).
     pub fn headers_too_large() -> Self {
         of(Surface::RestApi, 431).header("Content-Type", JSON).body(tight("Request Header Fields Too Large"))

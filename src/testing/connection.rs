@@ -130,5 +130,5 @@ impl From<Malformed> for Lost {
 
 /// API Gateway's payload limit ("Amazon API Gateway quotas").
 const LARGEST_BODY: usize = 10_485_760;
-/// Beyond the gateway's own limit of 10,240 bytes, so that a test sees a client that should have refused.
+/// Well beyond the gateway's own limits, so that what is somewhat over them is recorded for the test to look at.
 const LONGEST_HEAD: usize = 65_536;

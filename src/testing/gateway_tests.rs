@@ -1,5 +1,6 @@
 //! Routing, scripts, refusals and the record, as a raw client sees them.
 
+use super::clock::ManualClock;
 use super::gateway::FakeGateway;
 use super::http::RawRequest;
 use super::raw_client::{Client, ask, open, order, signed_order, strict};
@@ -193,6 +194,18 @@ async fn the_clock_that_was_given_dates_the_answers_and_judges_the_signatures() 
     seconds.store(301, Ordering::Relaxed);
     let answer = ask(&gateway, &signed_order()).await;
     assert_eq!((answer.status, answer.header("date")), (403, Some("Fri, 02 Oct 2026 10:05:01 GMT")));
+}
+
+#[tokio::test]
+async fn a_clock_turned_by_hand_is_the_gateways_too() {
+    let clock = ManualClock::starting_at(noon());
+    let gateway =
+        strict().manual_clock(&clock).route("POST", "/orders", [Reply::ok()]).start().await.unwrap();
+    assert_eq!(ask(&gateway, &signed_order()).await.status, 200);
+    clock.advance(Duration::from_secs(301));
+    let answer = ask(&gateway, &signed_order()).await;
+    assert_eq!((answer.status, answer.header("date")), (403, Some("Fri, 02 Oct 2026 10:05:01 GMT")));
+    assert_eq!(gateway.attempts()[1].received_at(), clock.wall());
 }
 
 #[tokio::test]

@@ -146,6 +146,19 @@ impl RawRequest {
         self.target.iter().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(b))
     }
 
+    /// The bytes of all header lines, line ends included.
+    pub(super) fn header_bytes(&self) -> usize {
+        self.headers.iter().map(|line| line.raw.len() + "\r\n".len()).sum()
+    }
+
+    /// The length of the URL that the client asked for.
+    pub(super) fn url_length(&self) -> usize {
+        match self.target.first() {
+            Some(b'/') => "http://".len() + self.header("host").map_or(0, str::len) + self.target.len(),
+            _ => self.target.len(),
+        }
+    }
+
     /// How the body is framed (RFC 9112 section 6).
     pub(super) fn framing(&self) -> Result<Framing, Malformed> {
         let codings: Vec<&[u8]> = self.raw_values("transfer-encoding").collect();

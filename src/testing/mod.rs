@@ -46,6 +46,8 @@ mod header_line;
 mod http;
 #[cfg(test)]
 mod http_tests;
+#[cfg(test)]
+mod limits_tests;
 mod lock;
 mod malformed;
 #[cfg(test)]
@@ -57,6 +59,7 @@ mod settings;
 mod shared;
 #[cfg(test)]
 mod signed;
+mod signer;
 mod verdict;
 mod verification;
 mod verifier;
@@ -74,6 +77,8 @@ pub use self::record::RecordedAttempt;
 pub use self::reply::Reply;
 pub use self::settings::{PathEncoding, VerifierSettings};
 pub use self::shared::ANY;
+#[doc(hidden)]
+pub use self::signer::AttemptSigner;
 pub use self::verdict::Verdict;
 pub use self::verification::Verification;
 pub use self::verifier::verify;

@@ -104,6 +104,12 @@ impl Shared {
 
     fn choose(&self, attempt: &RecordedAttempt, over_limit: bool) -> Reply {
         let request = attempt.request();
+        if request.url_length() > LONGEST_URL {
+            return Reply::uri_too_long();
+        }
+        if request.header_bytes() > LARGEST_HEADERS {
+            return Reply::headers_too_large();
+        }
         if over_limit {
             return Reply::payload_too_large();
         }
@@ -196,3 +202,8 @@ impl Script {
         unread.then(|| self.next())
     }
 }
+
+/// The longest URL of a Regional API, in characters, and the most bytes of header names, values, line ends and spaces
+/// together ("Quotas for configuring and running a REST API in API Gateway").
+const LONGEST_URL: usize = 10_240;
+const LARGEST_HEADERS: usize = 10_240;

@@ -3,7 +3,7 @@
 use super::http::RawRequest;
 use super::raw_client::{Client, ask, let_others_through, open, order, signed_order, strict};
 use super::reply::Reply;
-use super::signed::{Signer, to_wire};
+use super::signed::to_wire;
 use super::verdict::Verdict;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -204,18 +204,6 @@ async fn a_connection_ends_where_either_side_says_so() {
         let answer = client.rest().await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("Connection: close\r\n"), "{answer}");
     }
-}
-
-#[tokio::test]
-async fn a_body_over_ten_megabytes_is_refused_in_plain_text_and_the_connection_lives() {
-    let gateway = strict().route("POST", "/orders", [Reply::ok()]).start().await.unwrap();
-    let mut client = Client::connect(&gateway).await;
-    let over = order().with_body(vec![b'x'; 10_485_761]);
-    let answer = client.ask(&Signer::new().sign(over)).await;
-    assert_eq!((answer.status, answer.header("content-type")), (413, Some("text/plain")));
-    assert_eq!(answer.body, "HTTP content length exceeded 10485760 bytes.");
-    let at_limit = order().with_body(vec![b'x'; 10_485_760]);
-    assert_eq!(client.ask(&Signer::new().sign(at_limit)).await.status, 200);
 }
 
 #[tokio::test]

@@ -109,3 +109,45 @@ async fn a_call_dropped_on_its_way_leaves_the_client_whole() {
 fn no_wait() -> eastwest::policy::backoff::Backoff {
     eastwest::policy::backoff::Backoff::new(Duration::ZERO, Duration::ZERO, Duration::ZERO)
 }
+
+/// Five connections, all kept and idle; from then on the gateway cuts every one of them that is used again.
+async fn with_five_dead_connections() -> (Rig, eastwest::ServiceClient) {
+    let rig = Rig::answering([Reply::ok().delay(Duration::from_millis(30))]).await;
+    let none = eastwest::policy::retry_budget::RetryBudget::new(0);
+    let client = rig.builder().retry_budget(none).build().unwrap();
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let call = client.post(&CallContext::root(), "/orders");
+        calls.spawn(async move { call.send().await.map(drop) });
+    }
+    assert!(calls.join_all().await.into_iter().all(|result| result.is_ok()));
+    assert_eq!(rig.gateway.connections(), 5);
+    let last_of_them = rig.gateway.attempts().iter().map(|attempt| attempt.connection()).max().unwrap();
+    let cut = Reply::dynamic(
+        move |attempt| {
+            if attempt.connection() <= last_of_them { Reply::reset() } else { Reply::ok() }
+        },
+    );
+    rig.gateway.script("ANY", "/orders", [cut]);
+    (rig, client)
+}
+
+#[tokio::test]
+async fn however_many_sockets_died_in_a_freeze_one_attempt_is_lost_and_its_retry_costs_no_token() {
+    let (rig, client) = with_five_dead_connections().await;
+    rig.clock.advance(Duration::from_secs(2));
+    let first = client.post(&CallContext::root(), "/orders").send().await.unwrap();
+    assert_eq!(first.attempts().len(), 2);
+    for _ in 0..5 {
+        let next = client.post(&CallContext::root(), "/orders").send().await.unwrap();
+        assert_eq!(next.attempts().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_that_was_frozen_past_the_idle_time_loses_no_attempt() {
+    let (rig, client) = with_five_dead_connections().await;
+    rig.clock.set_wall(rig.clock.wall() + Duration::from_secs(3_600));
+    let first = client.post(&CallContext::root(), "/orders").send().await.unwrap();
+    assert_eq!(first.attempts().len(), 1);
+}

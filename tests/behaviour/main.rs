@@ -3,15 +3,18 @@
 
 mod bad_input;
 mod breaker;
+mod certificates;
 mod chain;
 mod connections;
 mod error;
 mod headers;
+mod http2;
 mod identity;
 mod refine;
 mod retry;
 mod retry_after;
 mod rig;
 mod signature;
+mod targets;
 mod time;
 mod wiremock_scripts;

@@ -5,7 +5,6 @@ use eastwest::policy::breaker::BreakerSettings;
 use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::testing::{FakeGateway, ManualClock, RecordedAttempt, Reply};
 use eastwest::{Call, CallContext, ClientBuilder, Error, Response, ServiceClient};
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const KEY_ID: &str = "AKIDBEHAVIOUR";
@@ -23,11 +22,10 @@ impl Rig {
     /// Answers `POST`, `GET` and all else on `/orders` with `script`, in order, the last one for ever.
     pub(crate) async fn answering(script: impl IntoIterator<Item = Reply>) -> Rig {
         let clock = ManualClock::new();
-        let time = clock.clone();
         let gateway = FakeGateway::builder()
             .credentials(KEY_ID, SECRET, Some(TOKEN))
             .region(REGION)
-            .clock(Arc::new(move || time.wall()))
+            .manual_clock(&clock)
             .route("ANY", "/orders", script)
             .start()
             .await
@@ -37,7 +35,7 @@ impl Rig {
 
     /// A builder whose breaker and retry budget never get in the way.
     pub(crate) fn builder(&self) -> ClientBuilder {
-        builder(self.gateway.base_url()).ambient(Arc::new(self.clock.clone()))
+        builder(self.gateway.base_url()).ambient(self.clock.clone())
     }
 
     pub(crate) fn client(&self) -> ServiceClient {

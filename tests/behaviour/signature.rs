@@ -47,8 +47,7 @@ async fn a_clock_that_is_off_is_corrected_once_for_all_calls_and_can_be_repaired
             .unwrap();
         drop(client);
         rig.clock.set_wall(ours);
-        let client =
-            crate::rig::builder(gateway.base_url()).ambient(Arc::new(rig.clock.clone())).build().unwrap();
+        let client = crate::rig::builder(gateway.base_url()).ambient(rig.clock.clone()).build().unwrap();
         let first = client.post(&CallContext::root(), "/orders").send().await.unwrap();
         assert_eq!(first.attempts().len(), 2, "{minutes}: refused, measured, signed anew");
         let second = client.post(&CallContext::root(), "/orders").send().await.unwrap();

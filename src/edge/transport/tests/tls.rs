@@ -106,7 +106,7 @@ fn trusting(roots: Roots) -> TransportSettings {
     TransportSettings {
         https_only: true,
         resolve: vec![(NAME.to_owned(), "127.0.0.1:0".parse().unwrap())],
-        tls: TlsSettings { roots, identity: None },
+        tls: TlsSettings { roots, ..TlsSettings::default() },
         ..settings()
     }
 }
@@ -216,7 +216,8 @@ async fn a_domain_that_asks_for_a_client_certificate_gets_it_and_refuses_for_goo
 
 #[test]
 fn tls_settings_that_cannot_work_are_faults_and_repeat_no_key() {
-    let fault = |roots: Roots| TlsSettings { roots, identity: None }.client_config().unwrap_err().field;
+    let fault =
+        |roots: Roots| TlsSettings { roots, ..TlsSettings::default() }.client_config().unwrap_err().field;
     assert_eq!(fault(Roots::none()), "roots");
     assert_eq!(Roots::none().and_pem(b"no pem").unwrap_err().field, "roots");
     let (one, other) = (Authority::new().issue(NAME, 2100), Authority::new().issue(NAME, 2100));
@@ -225,6 +226,6 @@ fn tls_settings_that_cannot_work_are_faults_and_repeat_no_key() {
     assert!(ClientIdentity::from_pem(b"", one.key.serialize_pem().as_bytes()).is_err());
     let mixed = ClientIdentity::from_pem(one.pem.as_bytes(), other.key.serialize_pem().as_bytes()).unwrap();
     assert_eq!(format!("{mixed:?}"), "ClientIdentity { .. }");
-    let settings = TlsSettings { roots: Roots::bundled(), identity: Some(mixed) };
+    let settings = TlsSettings { roots: Roots::bundled(), identity: Some(mixed), offer_http2: false };
     assert_eq!(settings.client_config().unwrap_err().field, "client_certificate");
 }
