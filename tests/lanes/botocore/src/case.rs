@@ -73,14 +73,7 @@ pub(crate) fn any_case(service: Service) -> impl Strategy<Value = Case> {
         prop::sample::select(IDEMPOTENCY_HEADERS),
         prop::option::of((1_u8..7, "[A-Za-z0-9._:-]{1,128}")),
     );
-    let call = (
-        any_method(),
-        any_path(),
-        any_query(),
-        any_headers(),
-        any_key(),
-        any_body(),
-    );
+    let call = (any_method(), any_path(), any_query(), any_headers(), any_key(), any_body());
     (place, client, call).prop_map(move |(place, client, call)| {
         let (region, host, stage, at) = place;
         let (credentials, api_id, idempotency_header, inbound) = client;
@@ -109,13 +102,7 @@ pub(crate) fn any_case(service: Service) -> impl Strategy<Value = Case> {
 /// Any second from 1970 to 2099; the days before and after leap days and turns of the year more often.
 fn any_time() -> impl Strategy<Value = SystemTime> {
     let corner = prop::sample::select(
-        &[
-            951_782_399_u64,
-            951_868_800,
-            1_709_251_199,
-            1_735_689_599,
-            1_735_689_600,
-        ][..],
+        &[951_782_399_u64, 951_868_800, 1_709_251_199, 1_735_689_599, 1_735_689_600][..],
     );
     prop_oneof![4 => 86_400_u64..4_102_444_800, 1 => corner]
         .prop_map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
@@ -141,9 +128,7 @@ fn any_method() -> impl Strategy<Value = Method> {
         Just(Method::PATCH),
         Just(Method::DELETE),
         "[A-Z]{3,8}".prop_filter_map("one of the connection's own", |name| {
-            Method::from_bytes(name.as_bytes())
-                .ok()
-                .filter(|method| *method != Method::CONNECT)
+            Method::from_bytes(name.as_bytes()).ok().filter(|method| *method != Method::CONNECT)
         }),
     ]
 }
@@ -154,11 +139,7 @@ fn any_query() -> impl Strategy<Value = Vec<(String, String)>> {
     let repeats = prop::collection::vec(any::<prop::sample::Index>(), 0..3);
     (prop::collection::vec(pair, 0..6), repeats, any::<bool>()).prop_map(
         |(mut pairs, repeats, same_value)| {
-            for repeat in repeats
-                .into_iter()
-                .filter(|_| !pairs.is_empty())
-                .collect::<Vec<_>>()
-            {
+            for repeat in repeats.into_iter().filter(|_| !pairs.is_empty()).collect::<Vec<_>>() {
                 let (name, value) = repeat.get(&pairs).clone();
                 let value = if same_value { value } else { format!("{value}~") };
                 pairs.insert(0, (name, value));
@@ -195,22 +176,14 @@ fn any_body() -> impl Strategy<Value = Vec<u8>> {
 fn bytes(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     std::iter::repeat_with(|| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state.to_be_bytes()[0]
     })
     .take(length)
     .collect()
 }
 
-const REGIONS: &[&str] = &[
-    "eu-central-1",
-    "us-east-1",
-    "ap-southeast-3",
-    "us-gov-west-1",
-    "cn-north-1",
-];
+const REGIONS: &[&str] = &["eu-central-1", "us-east-1", "ap-southeast-3", "us-gov-west-1", "cn-north-1"];
 /// All of them lead to the loopback; the port is always part of the host.
 const HOSTS: &[&str] = &[
     "127.0.0.1",

@@ -21,9 +21,7 @@ pub(crate) fn header_value() -> BoxedStrategy<String> {
         3 => Just(' '),
         1 => prop::sample::select(&['é', 'ß', '日', '😀'][..]),
     ];
-    prop::collection::vec(character, 0..40)
-        .prop_map(|characters| characters.into_iter().collect())
-        .boxed()
+    prop::collection::vec(character, 0..40).prop_map(|characters| characters.into_iter().collect()).boxed()
 }
 
 /// Visible ASCII, 1 to `most` characters.
@@ -35,9 +33,7 @@ pub(crate) fn visible(most: usize) -> BoxedStrategy<String> {
 
 fn character() -> impl Strategy<Value = char> {
     let reserved: Vec<char> = " %@:+/?#[]!$&'()*,;=\"<>\\^`{|}-._~".chars().collect();
-    let foreign: Vec<char> = "éüßñ日本語жא\u{301}\u{200d}\u{2028}\u{feff}😀𝔘\u{10ffff}"
-        .chars()
-        .collect();
+    let foreign: Vec<char> = "éüßñ日本語жא\u{301}\u{200d}\u{2028}\u{feff}😀𝔘\u{10ffff}".chars().collect();
     prop_oneof![
         8 => prop::char::ranges(vec!['a'..='z', 'A'..='Z', '0'..='9'].into()),
         6 => prop::sample::select(reserved),

@@ -8,10 +8,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 fn keeping(server: &'static str) -> Site {
-    Site {
-        server,
-        ..Site::default()
-    }
+    Site { server, ..Site::default() }
 }
 
 fn connections(served: &[Served]) -> usize {
@@ -48,9 +45,8 @@ async fn one_request_a_connection_harms_no_call() {
 async fn a_few_requests_a_connection_harm_no_call_of_many_at_once() {
     let rig = Rig::new(keeping("keepalive_requests 3;"), [Reply::ok()]).await;
     let client = rig.client();
-    let calls: Vec<_> = (0..60)
-        .map(|_| tokio::spawn(client.put(&root(), "/orders").body("order").send()))
-        .collect();
+    let calls: Vec<_> =
+        (0..60).map(|_| tokio::spawn(client.put(&root(), "/orders").body("order").send())).collect();
     for call in calls {
         call.await.unwrap().unwrap();
     }
@@ -85,18 +81,12 @@ async fn connections_that_die_under_calls_harm_no_keyed_call() {
         keys.extend(used);
     }
     let (served, arrived) = rig.seen().await;
-    let seen: HashSet<String> = header(&arrived, "x-idempotency-key")
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let seen: HashSet<String> =
+        header(&arrived, "x-idempotency-key").into_iter().map(str::to_owned).collect();
     assert_eq!(seen, keys);
     assert!(statuses(&served).iter().all(|status| *status == 200));
     // What was lost with its connection never came to nginx's log; nothing came twice unasked.
-    assert!(
-        (400..=attempts).contains(&arrived.len()),
-        "{attempts}, {}",
-        arrived.len()
-    );
+    assert!((400..=attempts).contains(&arrived.len()), "{attempts}, {}", arrived.len());
     assert_eq!(served.len(), arrived.len());
 }
 
@@ -105,10 +95,7 @@ async fn calls_in_step_with_nginx(client: ServiceClient, caller: u64) -> (usize,
     let (mut attempts, mut keys) = (0, Vec::new());
     for number in 0..50 {
         let key = format!("order-{caller}-{number}");
-        let call = client
-            .post(&root(), "/orders")
-            .idempotency_key(&key)
-            .body("order");
+        let call = client.post(&root(), "/orders").idempotency_key(&key).body("order");
         attempts += call.send().await.unwrap().attempts().len();
         keys.push(key);
         pause(Duration::from_millis(1 + (number + caller) % 3)).await;

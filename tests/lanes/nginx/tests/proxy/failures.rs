@@ -8,27 +8,15 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 fn impatient() -> Site {
-    Site {
-        server: "proxy_read_timeout 150ms;",
-        ..Site::default()
-    }
+    Site { server: "proxy_read_timeout 150ms;", ..Site::default() }
 }
 
 #[tokio::test]
 async fn a_504_of_a_keyed_call_is_repeated_under_the_same_key_with_a_fresh_signature() {
     let rig = Rig::new(impatient(), [Reply::hang(), Reply::hang(), Reply::ok()]).await;
-    let answer = rig
-        .client()
-        .post(&root(), "/orders")
-        .body("order")
-        .send()
-        .await
-        .unwrap();
+    let answer = rig.client().post(&root(), "/orders").body("order").send().await.unwrap();
     let classes: Vec<Class> = answer.attempts().iter().map(|attempt| attempt.class()).collect();
-    assert_eq!(
-        classes,
-        [Class::GatewayTimeout, Class::GatewayTimeout, Class::Success]
-    );
+    assert_eq!(classes, [Class::GatewayTimeout, Class::GatewayTimeout, Class::Success]);
     let (served, arrived) = rig.seen().await;
     assert_eq!((statuses(&served), arrived.len()), (vec![504, 504, 200], 3));
     let keys: HashSet<&str> = header(&arrived, "x-idempotency-key").into_iter().collect();
@@ -41,17 +29,10 @@ async fn a_504_of_a_keyed_call_is_repeated_under_the_same_key_with_a_fresh_signa
 
 #[tokio::test]
 async fn a_504_of_a_keyless_post_is_not_repeated_and_may_have_been_carried_out() {
-    let rig = Rig::new(
-        impatient(),
-        [Reply::ok().delay(Duration::from_millis(400)), Reply::ok()],
-    )
-    .await;
+    let rig = Rig::new(impatient(), [Reply::ok().delay(Duration::from_millis(400)), Reply::ok()]).await;
     let call = rig.client().post(&root(), "/orders").no_idempotency_key();
     let error = call.send().await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.status().unwrap().as_u16()),
-        (ErrorKind::Timeout, 504)
-    );
+    assert_eq!((error.kind(), error.status().unwrap().as_u16()), (ErrorKind::Timeout, 504));
     assert_eq!(error.stop_reason(), Some(StopReason::NoIdempotencyKey));
     assert!(error.may_have_committed());
     let (served, arrived) = rig.seen().await;
@@ -84,10 +65,7 @@ async fn a_504_each_time_ends_with_the_attempts_and_may_have_been_carried_out() 
 async fn a_dead_upstream_is_a_502_and_costs_one_retry() {
     let rig = Rig::with_upstream_elsewhere(Site::default(), free_port()).await;
     let error = rig.client().post(&root(), "/orders").send().await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.status().unwrap().as_u16()),
-        (ErrorKind::Unavailable, 502)
-    );
+    assert_eq!((error.kind(), error.status().unwrap().as_u16()), (ErrorKind::Unavailable, 502));
     assert_eq!(error.stop_reason(), Some(StopReason::StatusCapReached));
     // The client cannot know that nginx reached nobody.
     assert!(error.may_have_committed());
@@ -127,10 +105,7 @@ async fn an_upstream_that_talks_garbage_leaves_a_doubt_that_a_keyed_call_gets_ov
     let answer = rig.client().post(&root(), "/orders").send().await.unwrap();
     // Some versions of nginx take the garbage for HTTP/0.9 and hand it on as it is; others say 502.
     let first = answer.attempts()[0].class();
-    assert!(
-        matches!(first, Class::ConnectionLost | Class::BadGateway),
-        "{first}"
-    );
+    assert!(matches!(first, Class::ConnectionLost | Class::BadGateway), "{first}");
     let (served, arrived) = rig.seen().await;
     assert_eq!((served.len(), arrived.len()), (2, 2));
 

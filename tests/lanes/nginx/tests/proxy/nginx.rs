@@ -25,11 +25,7 @@ pub const FAITHFUL: &str = "proxy_pass http://callee$request_uri;
 
 impl Default for Site {
     fn default() -> Self {
-        Site {
-            http: "",
-            server: "",
-            forwarding: FAITHFUL,
-        }
+        Site { http: "", server: "", forwarding: FAITHFUL }
     }
 }
 
@@ -47,20 +43,13 @@ impl Nginx {
             let dir = Scratch::new();
             let addr = free_port();
             fs::write(dir.file("nginx.conf"), configuration(site, &dir, addr, upstream)).unwrap();
-            let mut nginx = Nginx {
-                child: spawn(&dir),
-                dir,
-                addr,
-            };
+            let mut nginx = Nginx { child: spawn(&dir), dir, addr };
             if nginx.listens().await {
                 return nginx;
             }
             let told = fs::read_to_string(nginx.dir.file("stderr")).unwrap_or_default();
             // Another process may have taken the port since it was found free.
-            assert!(
-                told.contains("Address already in use"),
-                "nginx does not start: {told}"
-            );
+            assert!(told.contains("Address already in use"), "nginx does not start: {told}");
         }
         panic!("nginx found no free port in {PORT_TRIES} tries");
     }
@@ -188,10 +177,7 @@ impl Drop for Scratch {
 
 fn spawn(dir: &Scratch) -> Child {
     let stderr = fs::File::create(dir.file("stderr")).unwrap();
-    command(dir)
-        .stderr(stderr)
-        .spawn()
-        .expect("nginx is not installed, or not in PATH")
+    command(dir).stderr(stderr).spawn().expect("nginx is not installed, or not in PATH")
 }
 
 fn command(dir: &Scratch) -> Command {
@@ -209,11 +195,7 @@ fn command(dir: &Scratch) -> Command {
 
 fn configuration(site: &Site, dir: &Scratch, addr: SocketAddr, upstream: SocketAddr) -> String {
     let dir = dir.path().display();
-    let Site {
-        http,
-        server,
-        forwarding,
-    } = site;
+    let Site { http, server, forwarding } = site;
     // One process: whoever kills it leaves no worker behind, and it needs no user to change to.
     format!(
         "daemon off;

@@ -26,10 +26,7 @@ const BUSY: &str = "proxy_pass http://callee$request_uri;
 
 #[tokio::test]
 async fn headers_that_a_proxy_adds_rewrites_or_strips_leave_the_signature_standing() {
-    let site = Site {
-        forwarding: BUSY,
-        ..Site::default()
-    };
+    let site = Site { forwarding: BUSY, ..Site::default() };
     let rig = Rig::new(site, [Reply::ok()]).await;
     let client = rig.client();
     let methods = [
@@ -45,21 +42,11 @@ async fn headers_that_a_proxy_adds_rewrites_or_strips_leave_the_signature_standi
         let call = client
             .request(&root(), method.clone(), "/orders")
             .header("accept-encoding", "gzip")
-            .header(
-                "x-amzn-trace-id",
-                "Root=1-6858764a-5c96ac04102925a7698c3690;Sampled=0",
-            )
-            .header(
-                "traceparent",
-                "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-01",
-            )
+            .header("x-amzn-trace-id", "Root=1-6858764a-5c96ac04102925a7698c3690;Sampled=0")
+            .header("traceparent", "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-01")
             .header("cookie", "a=1")
             .header("content-type", "application/json;  charset=utf-8");
-        let call = if method.is_safe() {
-            call
-        } else {
-            call.body("{\"sku\": \"A-7\"}")
-        };
+        let call = if method.is_safe() { call } else { call.body("{\"sku\": \"A-7\"}") };
         call.send().await.unwrap();
     }
     let (served, arrived) = rig.seen().await;
@@ -72,16 +59,8 @@ async fn headers_that_a_proxy_adds_rewrites_or_strips_leave_the_signature_standi
     assert_eq!(header(&arrived, "x-real-ip"), each("127.0.0.1"));
     assert_eq!(header(&arrived, "accept"), each("application/json"));
     assert_eq!(header(&arrived, "user-agent"), each("lane"));
-    assert!(
-        header(&arrived, "x-amzn-trace-id")
-            .iter()
-            .all(|id| id.ends_with("01"))
-    );
-    assert!(
-        header(&arrived, "traceparent")
-            .iter()
-            .all(|id| id.ends_with("-00"))
-    );
+    assert!(header(&arrived, "x-amzn-trace-id").iter().all(|id| id.ends_with("01")));
+    assert!(header(&arrived, "traceparent").iter().all(|id| id.ends_with("-00")));
     for stripped in ["accept-encoding", "cookie", "connection"] {
         assert!(header(&arrived, stripped).is_empty(), "{stripped}");
     }
@@ -107,10 +86,7 @@ async fn a_connection_header_of_the_proxy_s_own_leaves_the_signature_standing() 
 #[tokio::test]
 async fn path_and_query_pass_as_they_were_signed() {
     let rig = Rig::new(Site::default(), [Reply::ok()]).await;
-    let paths = [
-        "/orders/a%2Fb/%20c/d+e:@/%C3%A9/",
-        "/orders/a%2Fb/c%20d/e%2Bf%25/%C3%A9%E6%97%A5",
-    ];
+    let paths = ["/orders/a%2Fb/%20c/d+e:@/%C3%A9/", "/orders/a%2Fb/c%20d/e%2Bf%25/%C3%A9%E6%97%A5"];
     for path in paths {
         rig.also_answers(path, [Reply::ok()]);
     }
@@ -130,14 +106,8 @@ async fn path_and_query_pass_as_they_were_signed() {
     let (served, arrived) = rig.seen().await;
     let query = "?z=1&a=2%2F%252F%2B%20%26%3D&a=&%C3%A9=%E6%97%A5%E6%9C%AC&=x";
     let targets = paths.map(|path| format!("/prod{path}{query}"));
-    assert_eq!(
-        arrived.iter().map(|attempt| attempt.target()).collect::<Vec<_>>(),
-        targets
-    );
-    assert_eq!(
-        served.iter().map(|line| line.uri.as_str()).collect::<Vec<_>>(),
-        targets
-    );
+    assert_eq!(arrived.iter().map(|attempt| attempt.target()).collect::<Vec<_>>(), targets);
+    assert_eq!(served.iter().map(|line| line.uri.as_str()).collect::<Vec<_>>(), targets);
 }
 
 /// What the proofs above are worth: an nginx that changes what was signed is caught, by each of these.
@@ -154,19 +124,12 @@ async fn a_proxy_that_changes_what_was_signed_is_told_as_a_signature_error_after
         "proxy_pass http://callee$request_uri&page=2; proxy_set_header Host $http_host;",
     ];
     for forwarding in rewritings {
-        let site = Site {
-            forwarding,
-            ..Site::default()
-        };
+        let site = Site { forwarding, ..Site::default() };
         let rig = Rig::new(site, [Reply::ok()]).await;
         let call = rig.client().post(&root(), "/orders").query("page", "1");
         let error = call.json(&[1]).send().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Signature, "{forwarding}: {error:?}");
-        assert_eq!(
-            error.stop_reason(),
-            Some(StopReason::RecoveryUsed),
-            "{forwarding}"
-        );
+        assert_eq!(error.stop_reason(), Some(StopReason::RecoveryUsed), "{forwarding}");
         assert!(!error.may_have_committed());
         let told = format!("{error} {error:?} {}", String::from_utf8_lossy(error.body()));
         assert!(!told.contains("nginx-session-token"), "{told}");
@@ -195,30 +158,9 @@ async fn a_clock_an_hour_behind_is_put_right_by_the_date_of_a_proxy() {
     let rig = Rig::new(Site::default(), [Reply::ok()]).await;
     let late = ManualClock::starting_at(real_now() - Duration::from_secs(3_600));
     let client: ServiceClient = rig.builder().ambient(Arc::new(late)).build().unwrap();
-    assert_eq!(
-        client
-            .post(&root(), "/orders")
-            .send()
-            .await
-            .unwrap()
-            .attempts()
-            .len(),
-        2
-    );
-    assert_eq!(
-        client
-            .post(&root(), "/orders")
-            .send()
-            .await
-            .unwrap()
-            .attempts()
-            .len(),
-        1
-    );
+    assert_eq!(client.post(&root(), "/orders").send().await.unwrap().attempts().len(), 2);
+    assert_eq!(client.post(&root(), "/orders").send().await.unwrap().attempts().len(), 1);
     let (served, arrived) = rig.seen_unverified().await;
     assert_eq!(statuses(&served), [403, 200, 200]);
-    assert_eq!(
-        arrived.iter().filter(|attempt| attempt.signature_valid()).count(),
-        2
-    );
+    assert_eq!(arrived.iter().filter(|attempt| attempt.signature_valid()).count(), 2);
 }

@@ -28,22 +28,14 @@ impl Rig {
     pub async fn new(site: Site, script: impl IntoIterator<Item = Reply>) -> Rig {
         let (gateway, clock) = gateway(script).await;
         let nginx = Nginx::start(&site, gateway.addr()).await;
-        Rig {
-            gateway,
-            nginx,
-            clock,
-        }
+        Rig { gateway, nginx, clock }
     }
 
     /// The same with an nginx that looks for the gateway where it is not.
     pub async fn with_upstream_elsewhere(site: Site, elsewhere: SocketAddr) -> Rig {
         let (gateway, clock) = gateway([Reply::ok()]).await;
         let nginx = Nginx::start(&site, elsewhere).await;
-        Rig {
-            gateway,
-            nginx,
-            clock,
-        }
+        Rig { gateway, nginx, clock }
     }
 
     /// Answers on one more path below the stage.
@@ -62,11 +54,7 @@ impl Rig {
             .attempt_timeout(Duration::from_secs(20))
             .total_timeout(Duration::from_secs(60))
             .retry_budget(RetryBudget::off())
-            .breaker(
-                BreakerSettings::default()
-                    .with_failures_in_row(10_000)
-                    .with_minimum_outcomes(10_000),
-            )
+            .breaker(BreakerSettings::default().with_failures_in_row(10_000).with_minimum_outcomes(10_000))
     }
 
     /// The same, with waits that take no time.
@@ -104,20 +92,14 @@ impl Rig {
 
 /// The values of a header over all attempts.
 pub fn header<'a>(arrived: &'a [RecordedAttempt], name: &str) -> Vec<&'a str> {
-    arrived
-        .iter()
-        .filter_map(|attempt| attempt.header(name))
-        .collect()
+    arrived.iter().filter_map(|attempt| attempt.header(name)).collect()
 }
 
 pub fn root() -> CallContext {
     CallContext::root()
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "nginx dates its answers by the real clock"
-)]
+#[allow(clippy::disallowed_methods, reason = "nginx dates its answers by the real clock")]
 pub fn real_now() -> SystemTime {
     SystemTime::now()
 }
