@@ -139,7 +139,7 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
         same("request_body_limit", format!("{} bytes", profile::REQUEST_BODY_LIMIT)),
         same("response_body_limit", format!("{} bytes", profile::RESPONSE_BODY_LIMIT)),
         same("error_body_limit", format!("{} bytes", profile::ERROR_BODY_LIMIT)),
-        same("hops a chain may have", eastwest::MAX_HOPS.to_string()),
+        same("first hop that is refused", eastwest::MAX_HOPS.to_string()),
     ];
     assert_eq!(readme_table("| setting | `interactive` |"), in_code);
 }
