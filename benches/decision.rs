@@ -37,12 +37,7 @@ fn decisions(criterion: &mut Criterion) {
         repeatable: true,
     };
     let now = now();
-    let time = TimeBudget::new(
-        now.monotonic,
-        profile.total_timeout(),
-        None,
-        profile.min_attempt_time(),
-    );
+    let time = TimeBudget::new(now.monotonic, profile.total_timeout(), None, profile.min_attempt_time());
     // A budget that never empties, whatever the number of runs: a token that is dropped goes back.
     let budget = RetryBudget::new(2);
     let headers = gateway_headers();
@@ -54,6 +49,7 @@ fn decisions(criterion: &mut Criterion) {
                     headers: &headers,
                     body,
                     oversized: false,
+                    broken: false,
                     clock_gap: Some(0),
                     signature_age: Some(0),
                     gateway_now: now.wall,
@@ -68,11 +64,7 @@ fn decisions(criterion: &mut Criterion) {
         });
     };
     decide("decision, 200", StatusCode::OK, br#"{"id":"o-1"}"#);
-    decide(
-        "decision, 503",
-        StatusCode::SERVICE_UNAVAILABLE,
-        br#"{"message":"Service Unavailable"}"#,
-    );
+    decide("decision, 503", StatusCode::SERVICE_UNAVAILABLE, br#"{"message":"Service Unavailable"}"#);
 }
 
 /// Asked before an attempt and told after it, closed all the while.
@@ -82,9 +74,8 @@ fn breaker(criterion: &mut Criterion) {
         ("breaker, admit and settle, success", Effect::Success),
         ("breaker, admit and settle, failure", Effect::Failure),
     ] {
-        let settings = BreakerSettings::default()
-            .with_failures_in_row(u32::MAX)
-            .with_minimum_outcomes(u32::MAX);
+        let settings =
+            BreakerSettings::default().with_failures_in_row(u32::MAX).with_minimum_outcomes(u32::MAX);
         let mut breaker = Breaker::new(settings);
         let mut later = now;
         criterion.bench_function(name, |bencher| {
@@ -129,8 +120,5 @@ fn gateway_headers() -> HeaderMap {
 }
 
 fn now() -> Moment {
-    Moment {
-        monotonic: Instant::now(),
-        wall: SystemTime::now(),
-    }
+    Moment { monotonic: Instant::now(), wall: SystemTime::now() }
 }

@@ -31,11 +31,7 @@ use tokio::runtime::Runtime;
 
 fn main() -> Result<(), BoxError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments
-        .iter()
-        .map(String::as_str)
-        .filter(|word| *word != "--bench")
-        .collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).filter(|word| *word != "--bench").collect();
     // reqwest is built without a TLS provider here, and wants one even for plain HTTP. An error says that it has one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match words.as_slice() {
@@ -58,14 +54,8 @@ struct Plan {
 }
 
 impl Plan {
-    const FULL: Plan = Plan {
-        rounds: 301,
-        calls: 200,
-    };
-    const QUICK: Plan = Plan {
-        rounds: 21,
-        calls: 50,
-    };
+    const FULL: Plan = Plan { rounds: 301, calls: 200 };
+    const QUICK: Plan = Plan { rounds: 21, calls: 50 };
 }
 
 /// Compares the times of all contenders over loopback.
@@ -123,13 +113,8 @@ fn block(runtime: &Runtime, contender: &impl Contender, calls: usize) -> Block {
             times.push(micros(begun.elapsed()));
             assert_eq!(answer, (200, server::BODY));
         }
-        let spent = processor_time()
-            .zip(before)
-            .map(|(after, before)| micros(after.saturating_sub(before)));
-        Block {
-            median: Spread::of(times).median,
-            cpu: spent.map_or(f64::NAN, |spent| spent / calls as f64),
-        }
+        let spent = processor_time().zip(before).map(|(after, before)| micros(after.saturating_sub(before)));
+        Block { median: Spread::of(times).median, cpu: spent.map_or(f64::NAN, |spent| spent / calls as f64) }
     })
 }
 
@@ -184,9 +169,7 @@ fn serve() -> Result<(), BoxError> {
 }
 
 fn runtime() -> Result<Runtime, BoxError> {
-    Ok(tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?)
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
 fn micros(time: Duration) -> f64 {
@@ -194,9 +177,4 @@ fn micros(time: Duration) -> f64 {
 }
 
 /// The loop runs twice, as if it were two: how far the second is from 1 is what the machine's noise is worth.
-const NAMES: [&str; 4] = [
-    "(a) reqwest and `aws-sigv4`",
-    "(b) a loop by hand",
-    "(b) once more",
-    "eastwest",
-];
+const NAMES: [&str; 4] = ["(a) reqwest and `aws-sigv4`", "(b) a loop by hand", "(b) once more", "eastwest"];

@@ -18,7 +18,7 @@ mod pairs;
 use aws_sigv4::http_request::SignableBody;
 use aws_smithy_runtime_api::client::identity::Identity;
 use bare::BoxError;
-use eastwest::testing::AttemptSigner;
+use eastwest::AttemptSigner;
 use http::{HeaderMap, HeaderValue};
 use pairs::Spread;
 use sha2::{Digest, Sha256};
@@ -35,21 +35,12 @@ fn main() -> Result<(), BoxError> {
     println!("{rounds} rounds of {signatures} signatures each; medians of paired ratios and their quartiles");
     println!("| body | its hash, once a call | `aws-sigv4` | eastwest | eastwest to `aws-sigv4` |");
     println!("|---|---|---|---|---|");
-    for (size, name) in [
-        (0, "none"),
-        (1 << 10, "1 KiB"),
-        (1 << 16, "64 KiB"),
-        (1 << 20, "1 MiB"),
-    ] {
+    for (size, name) in [(0, "none"), (1 << 10, "1 KiB"), (1 << 16, "64 KiB"), (1 << 20, "1 MiB")] {
         let one = Attempt::of(size)?;
         let blocks = pairs::interleave(3, rounds, |contender| match contender {
             0 => nanos(1, || _ = black_box(Sha256::digest(&one.body))),
-            1 => nanos(signatures, || {
-                drop(black_box(one.bare().expect("it can be signed")))
-            }),
-            _ => nanos(signatures, || {
-                drop(black_box(one.ours().expect("it can be signed")))
-            }),
+            1 => nanos(signatures, || drop(black_box(one.bare().expect("it can be signed")))),
+            _ => nanos(signatures, || drop(black_box(one.ours().expect("it can be signed")))),
         });
         let [hash, bare, ours] = [&blocks[0], &blocks[1], &blocks[2]];
         let median = |of: &Vec<f64>| Spread::of(of.iter().copied()).median;
@@ -116,12 +107,7 @@ fn unsigned() -> HeaderMap {
     ];
     lines
         .into_iter()
-        .map(|(name, value)| {
-            (
-                http::HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        })
+        .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)))
         .collect()
 }
 

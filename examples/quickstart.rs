@@ -12,7 +12,6 @@ use eastwest::testing::{FakeGateway, ManualClock, Reply};
 use eastwest::{Call, CallContext, Error, ErrorKind, Response, ServiceClient, callee};
 use std::error::Error as StdError;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 type Failure = Box<dyn StdError + Send + Sync>;
@@ -23,8 +22,8 @@ const SECRET: &str = "quickstart-secret";
 const TOKEN: &str = "quickstart-session-token";
 
 /// One call, the gateway's part in it, and how it must come out.
-struct Row {
-    name: &'static str,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
     script: Vec<Reply>,
     shape: fn(Call) -> Call,
     must_show: &'static [u16],
@@ -39,7 +38,7 @@ enum Outcome {
 }
 
 /// The table's rows. `shown` is what each attempt of a call must be answered with, in order.
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let row = |name, script, shape, must_show, must_end, may_have_committed| Row {
         name,
         script,
@@ -53,14 +52,7 @@ fn rows() -> Vec<Row> {
     let failure = Outcome::Failure;
     let limited = |seconds: &'static str| Reply::throttled().header("retry-after", seconds);
     vec![
-        row(
-            "a success",
-            vec![Reply::ok()],
-            as_is,
-            &[200],
-            Outcome::Answer(200),
-            true,
-        ),
+        row("a success", vec![Reply::ok()], as_is, &[200], Outcome::Answer(200), true),
         row(
             "503, then well",
             vec![Reply::unavailable(), Reply::ok()],
@@ -180,11 +172,7 @@ pub async fn run(turned: Option<&str>) -> Result<bool, Failure> {
     let mut lines = Vec::new();
     for (index, row) in rows().into_iter().enumerate() {
         let path = format!("/row-{index}");
-        let script = if turned == Some(row.name) {
-            vec![Reply::json(400, "{}")]
-        } else {
-            row.script.clone()
-        };
+        let script = if turned == Some(row.name) { vec![Reply::json(400, "{}")] } else { row.script.clone() };
         gateway.script("POST", &path, script);
         let call = client.post(&CallContext::root(), &path).json(&["order"]);
         let result = (row.shape)(call).send().await;
@@ -203,11 +191,10 @@ pub async fn run(turned: Option<&str>) -> Result<bool, Failure> {
 }
 
 async fn gateway(clock: &ManualClock) -> Result<FakeGateway, Failure> {
-    let time = clock.clone();
     let gateway = FakeGateway::builder()
         .credentials(KEY_ID, SECRET, Some(TOKEN))
         .region(REGION)
-        .clock(Arc::new(move || time.wall()))
+        .manual_clock(clock)
         .start();
     Ok(gateway.await?)
 }
@@ -218,7 +205,7 @@ fn client(gateway: &FakeGateway, clock: &ManualClock) -> Result<ServiceClient, E
         .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
         // A dozen calls in a row want more than a sandbox that sees one call at a time.
         .retry_budget(RetryBudget::for_concurrency(16))
-        .ambient(Arc::new(clock.clone()))
+        .ambient(clock.clone())
         .build()
 }
 
@@ -227,13 +214,7 @@ async fn too_many_hops(client: &ServiceClient, gateway: &FakeGateway) -> Result<
     let seventh = callee::accept([("x-hop-count", "7")])?;
     let result = client.post(&seventh, "/hops").send().await;
     let must_end = Outcome::Failure(ErrorKind::HopLimit, StopReason::HopLimit);
-    Ok(line(
-        "the chain is a loop",
-        gateway,
-        "/hops",
-        &result,
-        (&[], must_end, false),
-    ))
+    Ok(line("the chain is a loop", gateway, "/hops", &result, (&[], must_end, false)))
 }
 
 /// A callee that is down opens the breaker; once it is well again, one probe closes it.
@@ -248,38 +229,15 @@ async fn an_outage(gateway: &FakeGateway, clock: &ManualClock) -> Result<Vec<Lin
     let opened = failure(StopReason::CircuitOpen);
     let refused = Outcome::Failure(ErrorKind::CircuitOpen, StopReason::CircuitOpen);
     let mut lines = vec![
-        line(
-            "an outage, first call",
-            gateway,
-            "/outage",
-            &first,
-            (&[503, 503, 503], exhausted, true),
-        ),
-        line(
-            "an outage, the breaker opens",
-            gateway,
-            "/outage",
-            &second,
-            (&[503, 503], opened, true),
-        ),
-        line(
-            "an outage, nothing is sent",
-            gateway,
-            "/outage",
-            &third,
-            (&[], refused, false),
-        ),
+        line("an outage, first call", gateway, "/outage", &first, (&[503, 503, 503], exhausted, true)),
+        line("an outage, the breaker opens", gateway, "/outage", &second, (&[503, 503], opened, true)),
+        line("an outage, nothing is sent", gateway, "/outage", &third, (&[], refused, false)),
     ];
     gateway.script("GET", "/outage", [Reply::ok()]);
     clock.advance(Duration::from_secs(3));
     let healed = send().await;
-    let mut last = line(
-        "well again: one probe",
-        gateway,
-        "/outage",
-        &healed,
-        (&[200], Outcome::Answer(200), true),
-    );
+    let mut last =
+        line("well again: one probe", gateway, "/outage", &healed, (&[200], Outcome::Answer(200), true));
     last.as_ruled &= client.breaker().state() == State::Closed;
     lines.push(last);
     Ok(lines)
@@ -295,41 +253,19 @@ fn line(
     let (attempts, key, id, ended, may_have_committed) = match result {
         Ok(answer) => {
             let ended = Some(Outcome::Answer(answer.status().as_u16()));
-            (
-                answer.attempts(),
-                answer.idempotency_key(),
-                Some(answer.correlation_id()),
-                ended,
-                true,
-            )
+            (answer.attempts(), answer.idempotency_key(), Some(answer.correlation_id()), ended, true)
         }
         Err(error) => {
-            let ended = error
-                .stop_reason()
-                .map(|reason| Outcome::Failure(error.kind(), reason));
+            let ended = error.stop_reason().map(|reason| Outcome::Failure(error.kind(), reason));
             let doubt = error.may_have_committed();
-            (
-                error.attempts(),
-                error.idempotency_key(),
-                error.correlation_id(),
-                ended,
-                doubt,
-            )
+            (error.attempts(), error.idempotency_key(), error.correlation_id(), ended, doubt)
         }
     };
     let on_the_wire = gateway.attempts_on(path);
     let recorded = on_the_wire.iter().rev().take(attempts.len());
-    let signed = recorded
-        .clone()
-        .filter(|attempt| attempt.signature_valid())
-        .count();
-    let shown: Vec<u16> = attempts
-        .iter()
-        .map(|a| a.status().map_or(0, |status| status.as_u16()))
-        .collect();
-    let one_key = recorded
-        .clone()
-        .all(|attempt| attempt.header("x-idempotency-key") == key);
+    let signed = recorded.clone().filter(|attempt| attempt.signature_valid()).count();
+    let shown: Vec<u16> = attempts.iter().map(|a| a.status().map_or(0, |status| status.as_u16())).collect();
+    let one_key = recorded.clone().all(|attempt| attempt.header("x-idempotency-key") == key);
     let as_ruled = shown == must_show
         && ended == Some(must_end)
         && may_have_committed == must_be_in_doubt
@@ -342,10 +278,7 @@ fn line(
         outcome: match result {
             Ok(answer) => format!("{}", answer.status().as_u16()),
             Err(error) => {
-                let stopped = error
-                    .stop_reason()
-                    .map(|reason| format!(" ({reason})"))
-                    .unwrap_or_default();
+                let stopped = error.stop_reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
                 format!("{:?}{stopped}", error.kind())
             }
         },
@@ -385,11 +318,7 @@ fn print(lines: &[Line]) {
             "{} {:<29} {:<24} {:<7} {:<42} {:<11} {}",
             if line.as_ruled { " " } else { "!" },
             line.name,
-            if line.attempts.is_empty() {
-                "nothing sent"
-            } else {
-                &line.attempts
-            },
+            if line.attempts.is_empty() { "nothing sent" } else { &line.attempts },
             line.signed,
             line.outcome,
             line.committed,

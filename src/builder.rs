@@ -1,7 +1,7 @@
 //! From settings to a client, or to the name of the setting that is wrong.
 
 use crate::circuit::CircuitBreaker;
-use crate::client::{Names, ServiceClient, Shared};
+use crate::client::ServiceClient;
 use crate::context::headers;
 use crate::edge::ambient::{Ambient, shared_system};
 use crate::edge::clock_skew::ClockSkew;
@@ -14,6 +14,7 @@ use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
+use crate::edge::user_token::UserTokenSource;
 use crate::error::Error;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
@@ -22,9 +23,10 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::retry_budget::RetryBudget;
 use crate::retry_loop::Gates;
 use crate::settings::{Overrides, Settings};
+use crate::shared::{Names, Shared};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,17 +46,35 @@ pub struct ClientBuilder {
     overrides: Overrides,
     breaker: BreakerSettings,
     retry_budget: Option<RetryBudget>,
+    user_tokens: Option<Arc<dyn UserTokenSource>>,
     idempotency_header: String,
     user_token_header: String,
     announce_time_budget: bool,
     pool_idle_timeout: Duration,
+    http2: bool,
     environment_proxy: bool,
     roots: Trust,
     more_roots: Vec<Vec<u8>>,
     client_identity: Option<(Vec<u8>, Vec<u8>)>,
     api_id: Option<String>,
+    url_limit: Option<usize>,
     resolve: Vec<(String, SocketAddr)>,
     ambient: Arc<dyn Ambient>,
+}
+
+impl ServiceClient {
+    /// Begins a client of the API at `base_url`, stage or base path included.
+    ///
+    /// `https` only, except for loopback hosts. Region and credentials must follow.
+    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(base_url.into())
+    }
+
+    /// Begins a client with Region and credentials from the AWS configuration.
+    #[cfg(feature = "aws-config")]
+    pub fn from_aws_config(base_url: impl Into<String>, config: &aws_config::SdkConfig) -> ClientBuilder {
+        ClientBuilder::new(base_url.into()).aws_config(config)
+    }
 }
 
 impl ClientBuilder {
@@ -68,15 +88,18 @@ impl ClientBuilder {
             overrides: Overrides::default(),
             breaker: BreakerSettings::default(),
             retry_budget: None,
+            user_tokens: None,
             idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
             user_token_header: headers::USER_TOKEN.to_string(),
             announce_time_budget: true,
             pool_idle_timeout: POOL_IDLE_TIMEOUT,
+            http2: false,
             environment_proxy: false,
             roots: Trust::Bundled,
             more_roots: Vec::new(),
             client_identity: None,
             api_id: None,
+            url_limit: None,
             resolve: Vec::new(),
             ambient: shared_system(),
         }
@@ -108,13 +131,8 @@ impl ClientBuilder {
         secret_access_key: impl Into<String>,
         session_token: Option<String>,
     ) -> ClientBuilder {
-        let credentials = Credentials::new(
-            access_key_id,
-            secret_access_key,
-            session_token,
-            None,
-            "static credentials",
-        );
+        let credentials =
+            Credentials::new(access_key_id, secret_access_key, session_token, None, "static credentials");
         self.credentials_provider(credentials)
     }
 
@@ -240,6 +258,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the limit on whole URLs, in characters; 8,192 by default, the private gateway's own. At most 65,000.
+    pub fn url_limit(mut self, characters: usize) -> ClientBuilder {
+        self.url_limit = Some(characters);
+        self
+    }
+
     /// Sets how many bytes of a successful answer's body are read; 10 MiB by default. A longer one is an error.
     pub fn response_body_limit(mut self, bytes: usize) -> ClientBuilder {
         self.overrides.response_body_limit = Some(bytes);
@@ -258,15 +282,36 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets where calls get their user's token from, unless they bring their own.
+    pub fn user_token_source(mut self, source: impl UserTokenSource + 'static) -> ClientBuilder {
+        self.user_tokens = Some(Arc::new(source));
+        self
+    }
+
+    /// Sets the name of the header that carries the user's token; `x-user-token` by default. `authorization` is the
+    /// signature's.
+    pub fn user_token_header(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.user_token_header = name.into();
+        self
+    }
+
     /// Does not tell the callee how long it is waited for (`x-time-budget-ms`).
     pub fn without_time_budget_header(mut self) -> ClientBuilder {
         self.announce_time_budget = false;
         self
     }
 
-    /// Sets how long an idle connection is kept; 15 s by default, under the usual 20 s of servers.
+    /// Sets how long an idle connection is kept; 15 s by default, under the usual 20 s of servers. At most an hour.
     pub fn pool_idle_timeout(mut self, timeout: Duration) -> ClientBuilder {
-        self.pool_idle_timeout = timeout;
+        self.pool_idle_timeout = timeout.min(LONGEST_IDLE);
+        self
+    }
+
+    /// Speaks HTTP/2 where the gateway offers it in the TLS handshake; without TLS, in any case. HTTP/1.1 by default:
+    /// a stalled HTTP/2 connection holds up every call that shares it.
+    #[cfg(feature = "http2")]
+    pub fn http2(mut self) -> ClientBuilder {
+        self.http2 = true;
         self
     }
 
@@ -327,8 +372,8 @@ impl ClientBuilder {
 
     /// Replaces clock, waits and dice; for tests.
     #[cfg(feature = "testing")]
-    pub fn ambient(mut self, ambient: Arc<dyn Ambient>) -> ClientBuilder {
-        self.ambient = ambient;
+    pub fn ambient(mut self, ambient: impl Ambient) -> ClientBuilder {
+        self.ambient = Arc::new(ambient);
         self
     }
 
@@ -338,56 +383,44 @@ impl ClientBuilder {
     /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration), with [`Error::field`] naming the setting.
     pub fn build(self) -> Result<ServiceClient, Error> {
         self.overrides.check()?;
-        let base = BaseUrl::parse(&self.base_url, self.allow_http)?;
-        let region = self
-            .region
-            .as_deref()
-            .map(str::trim)
-            .filter(|region| !region.is_empty());
+        let mut base = BaseUrl::parse(&self.base_url, self.allow_http)?;
+        if let Some(characters) = self.url_limit {
+            base = base.with_longest_url(characters);
+        }
+        let region = self.region.as_deref().map(str::trim).filter(|region| !region.is_empty());
         let Some(region) = region else {
-            return Err(Error::configuration(
-                "region",
-                "not set, and never guessed from the host",
-            ));
+            return Err(Error::configuration("region", "not set, and never guessed from the host"));
         };
         let Some(credentials) = self.credentials else {
             return Err(Error::configuration("credentials", "no provider is set"));
         };
-        self.breaker
-            .check()
-            .map_err(|(field, reason)| Error::configuration(field, reason))?;
+        self.breaker.check().map_err(|(field, reason)| Error::configuration(field, reason))?;
         let settings = self.overrides.over(&Settings::default());
-        let budget = self
-            .retry_budget
-            .unwrap_or_else(|| RetryBudget::new(settings.profile.retry_budget()));
-        if budget
-            .capacity()
-            .is_some_and(|capacity| capacity < settings.profile.max_attempts - 1)
-        {
+        let budget = self.retry_budget.unwrap_or_else(|| RetryBudget::new(settings.profile.retry_budget()));
+        if budget.capacity().is_some_and(|capacity| capacity < settings.profile.max_attempts - 1) {
             tracing::warn!(
                 "the retry budget holds less than one call's retries: max_attempts is never reached"
             );
         }
-        let names = Names {
-            idempotency_key: header_name("idempotency_header", &self.idempotency_header)?,
-            user_token: header_name("user_token_header", &self.user_token_header)?,
-        };
+        let names = Names::chosen(&self.idempotency_header, &self.user_token_header)?;
+        if self.resolve.iter().any(|(host, _)| !host.eq_ignore_ascii_case(base.host())) {
+            return Err(Error::configuration("resolve", "the host is not the base URL's"));
+        }
+        settings.check()?;
         let api_id = self.api_id.as_deref().map(api_id).transpose()?;
         let signer = Signer::new(region, self.service)?.also_signing(names.idempotency_key.clone());
-        let cache = CacheSettings {
-            early: CREDENTIAL_REFRESH_BEFORE_EXPIRY,
-            ..CacheSettings::default()
-        };
+        let cache = CacheSettings { early: CREDENTIAL_REFRESH_BEFORE_EXPIRY, ..CacheSettings::default() };
         let transport = TransportSettings {
-            connect_timeout: settings
-                .profile
-                .connect_timeout
-                .min(settings.profile.attempt_timeout),
+            connect_timeout: settings.profile.connect_timeout.min(settings.profile.attempt_timeout),
             pool_idle_timeout: self.pool_idle_timeout,
+            http2: self.http2,
             environment_proxies: self.environment_proxy,
             resolve: self.resolve,
             https_only: !base.is_plain_http(),
-            tls: tls_settings(self.roots, &self.more_roots, self.client_identity)?,
+            tls: TlsSettings {
+                offer_http2: self.http2,
+                ..tls_settings(self.roots, &self.more_roots, self.client_identity)?
+            },
         };
         let edge = Edge {
             signer,
@@ -395,27 +428,19 @@ impl ClientBuilder {
             skew: ClockSkew::default(),
             transport: Transport::new(transport, Arc::clone(&self.ambient))?,
             announce_time_budget: self.announce_time_budget,
-            header_limit: if api_id.is_some() {
+            header_limit: if api_id.is_some() || base.is_private_endpoint() {
                 PRIVATE_HEADER_LIMIT
             } else {
                 HEADER_LIMIT
             },
             api_id,
+            user_tokens: self.user_tokens,
+            user_token_header: names.user_token.clone(),
             ambient: Arc::clone(&self.ambient),
         };
         let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.ambient));
-        let gates = Gates {
-            ambient: self.ambient,
-            circuit,
-            budget,
-        };
-        Ok(ServiceClient(Arc::new(Shared {
-            base,
-            settings,
-            names,
-            gates,
-            edge,
-        })))
+        let gates = Gates { ambient: self.ambient, circuit, budget };
+        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge })))
     }
 }
 
@@ -427,25 +452,6 @@ impl fmt::Debug for ClientBuilder {
             .field("has_credentials", &self.credentials.is_some())
             .finish_non_exhaustive()
     }
-}
-
-fn header_name(field: &'static str, name: &str) -> Result<HeaderName, Error> {
-    let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
-    let standing = [
-        headers::HOP_COUNT,
-        headers::CORRELATION_ID,
-        headers::TIME_BUDGET_MS,
-        headers::ATTEMPT_COUNT,
-    ];
-    if standing.contains(&parsed)
-        || headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
-            && parsed != headers::IDEMPOTENCY_KEY
-            && parsed != headers::USER_TOKEN
-    {
-        return Err(Error::configuration(field, "the name has another meaning"));
-    }
-    Ok(parsed)
 }
 
 /// Whose certificates are trusted, besides those that are added.
@@ -468,10 +474,8 @@ fn tls_settings(
     for pem in more_roots {
         roots = roots.and_pem(pem)?;
     }
-    let identity = identity
-        .map(|(chain, key)| ClientIdentity::from_pem(&chain, &key))
-        .transpose()?;
-    Ok(TlsSettings { roots, identity })
+    let identity = identity.map(|(chain, key)| ClientIdentity::from_pem(&chain, &key)).transpose()?;
+    Ok(TlsSettings { roots, identity, offer_http2: false })
 }
 
 fn api_id(id: &str) -> Result<HeaderValue, Error> {
@@ -480,7 +484,11 @@ fn api_id(id: &str) -> Result<HeaderValue, Error> {
     value.ok_or_else(|| Error::configuration("api_id", "letters and digits only"))
 }
 
-/// All header lines of a request: *Amazon API Gateway quotas*, total combined size of request line and header values.
+/// The gateway closes a connection that was idle for 310 s; the HTTP client adds this time to a clock.
+const LONGEST_IDLE: Duration = Duration::from_secs(3_600);
+
+/// All header lines of a request (*Quotas for configuring and running a REST API in API Gateway*: header names, values, line
+/// terminators and white space).
 const HEADER_LIMIT: usize = 10_240;
 
 /// The same for private APIs.

@@ -1,20 +1,19 @@
 //! One intent, from builder to answer.
 
-use crate::client::Shared;
-use crate::context::{CallContext, HopLimit, IdempotencyKey, headers};
-use crate::edge::order::Order;
+use crate::context::{CallContext, IdempotencyKey};
 use crate::edge::path::Path;
-use crate::error::{Error, ErrorKind};
-use crate::policy::attempts::StopReason;
+use crate::edge::user_token::UserToken;
+use crate::error::Error;
 use crate::policy::backoff::Backoff;
 use crate::policy::profile::Profile;
 use crate::policy::refine::{Sighting, Verdict};
 use crate::response::Response;
 use crate::retry_loop::{self, Bounds};
-use crate::settings::{Overrides, Settings};
+use crate::settings::Overrides;
+use crate::shared::Shared;
 use crate::teller::Teller;
+use crate::template::{Draft, checked_header};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use std::fmt;
 use std::sync::Arc;
@@ -27,13 +26,7 @@ use std::time::Duration;
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call {
     shared: Arc<Shared>,
-    context: CallContext,
-    method: Method,
-    path: Path,
-    query: Vec<(String, String)>,
-    headers: HeaderMap,
-    body: Bytes,
-    is_json: bool,
+    draft: Draft,
     key: Key,
     by_reference: bool,
     overrides: Overrides,
@@ -49,25 +42,9 @@ enum Key {
 
 impl Call {
     pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
-        let key = if carries_key(&method) {
-            Key::Fresh
-        } else {
-            Key::None
-        };
-        Call {
-            shared,
-            context,
-            method,
-            path,
-            query: Vec::new(),
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-            is_json: false,
-            key,
-            by_reference: false,
-            overrides: Overrides::default(),
-            fault: None,
-        }
+        let key = if method.is_safe() { Key::None } else { Key::Fresh };
+        let draft = Draft::new(context, method, path);
+        Call { shared, draft, key, by_reference: false, overrides: Overrides::default(), fault: None }
     }
 
     /// Appends path segments, which are data: each is percent-encoded by itself, `/` inside one becomes `%2F`.
@@ -75,14 +52,20 @@ impl Call {
     /// Empty segments, `.` and `..` are refused: they would be another resource.
     pub fn segments<S: AsRef<str>>(mut self, segments: impl IntoIterator<Item = S>) -> Call {
         for segment in segments {
-            self.path = self.path.segment(segment.as_ref());
+            self.draft.path = self.draft.path.segment(segment.as_ref());
         }
+        self
+    }
+
+    /// Ends the path with a slash, after its segments.
+    pub fn trailing_slash(mut self) -> Call {
+        self.draft.path = self.draft.path.trailing_slash();
         self
     }
 
     /// Appends a query pair. Order and repeats are kept; a space is sent as `%20`, a plus as `%2B`.
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Call {
-        self.query.push((name.into(), value.into()));
+        self.draft.query.push((name.into(), value.into()));
         self
     }
 
@@ -91,9 +74,12 @@ impl Call {
     /// Refused are the names that are this client's own (`authorization`, `host`, `content-length`, `x-amz-*`, those
     /// that ride along), hop-by-hop headers and `x-http-method-override`; and values with control characters.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Call {
-        match self.checked_header(name.as_ref(), value.as_ref()) {
+        match checked_header(name.as_ref(), value.as_ref(), &self.shared.names) {
+            Ok(_) if self.draft.headers.len() >= MOST_HEADERS => {
+                self.keep_fault(Error::too_large("header", format!("more than {MOST_HEADERS} of them")));
+            }
             Ok((name, value)) => {
-                self.headers.append(name, value);
+                self.draft.headers.append(name, value);
             }
             Err(fault) => self.keep_fault(fault),
         }
@@ -104,21 +90,18 @@ impl Call {
     pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Call {
         match serde_json::to_vec(value) {
             Ok(body) => {
-                self.body = body.into();
-                self.is_json = true;
+                self.draft.body = body.into();
+                self.draft.is_json = true;
             }
-            Err(_) => self.keep_fault(Error::configuration(
-                "body",
-                "the value cannot be written as JSON",
-            )),
+            Err(_) => self.keep_fault(Error::configuration("body", "the value cannot be written as JSON")),
         }
         self
     }
 
     /// Sets the body. It is kept whole and sent byte for byte on every attempt; at most 10,485,760 bytes by default.
     pub fn body(mut self, body: impl Into<Bytes>) -> Call {
-        self.body = body.into();
-        self.is_json = false;
+        self.draft.body = body.into();
+        self.draft.is_json = false;
         self
     }
 
@@ -127,11 +110,8 @@ impl Call {
     /// A key made from a clock or from an attempt's number is no key: the same intent must give the same key each
     /// time, and another intent another one. Without this, a call of an unsafe method gets one fresh UUID.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Call {
-        if !carries_key(&self.method) {
-            self.keep_fault(Error::configuration(
-                "idempotency_key",
-                "a safe method carries none",
-            ));
+        if self.draft.method.is_safe() {
+            self.keep_fault(Error::configuration("idempotency_key", "a safe method carries none"));
             return self;
         }
         match IdempotencyKey::new(key) {
@@ -139,6 +119,20 @@ impl Call {
             Err(fault) => self.keep_fault(Error::configuration("idempotency_key", fault.to_string())),
         }
         self
+    }
+
+    /// Sets the idempotency key to the one that follows from the inbound request's key and `label`
+    /// ([`CallContext::derive_key`]): a caller that is run again sends the same keys again.
+    ///
+    /// Where the inbound request carried no key there is none to derive from: that is an error, not a fresh key.
+    pub fn idempotency_key_for(mut self, label: impl AsRef<str>) -> Call {
+        match self.draft.context.derive_key(label) {
+            Ok(key) => self.idempotency_key(key),
+            Err(fault) => {
+                self.keep_fault(Error::configuration("idempotency_key", fault.to_string()));
+                self
+            }
+        }
     }
 
     /// Sends no idempotency key. A POST or PATCH is then not sent again where the first sending may have been
@@ -151,6 +145,17 @@ impl Call {
     /// Allows sending again without a key: the callee recognises a repeat by a reference of its own in the request.
     pub fn repeat_safe_by_reference(mut self) -> Call {
         self.by_reference = true;
+        self
+    }
+
+    /// Sends this user's token, in place of what the client's source would give, in a header of its own.
+    ///
+    /// It is not signed, logged or kept; after a 401 there is no other to try.
+    pub fn user_token(mut self, token: impl AsRef<str>) -> Call {
+        match UserToken::new(token) {
+            Ok(token) => self.draft.user_token = Some(token),
+            Err(fault) => self.keep_fault(Error::configuration("user_token", fault.to_string())),
+        }
         self
     }
 
@@ -218,17 +223,18 @@ impl Call {
         }
         self.overrides.check()?;
         let settings = self.overrides.over(&self.shared.settings);
+        settings.check()?;
         let key = match std::mem::replace(&mut self.key, Key::None) {
             Key::Fresh => Some(self.shared.fresh_key()),
             Key::Given(key) => Some(key),
             Key::None => None,
         };
-        let order = self.order(&settings, key.as_ref())?;
-        let repeatable = key.is_some() || self.by_reference || is_idempotent(&self.method);
+        let context = self.draft.context.clone();
+        let repeatable = key.is_some() || self.by_reference || self.draft.method.is_idempotent();
+        let order = self.draft.into_order(&self.shared, &settings, key.as_ref())?;
         let terms = settings.terms(repeatable);
         let start = self.shared.gates.ambient.now();
-        let deadline = self
-            .context
+        let deadline = context
             .time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve)
             .and_then(|left| start.monotonic.checked_add(left));
         let bounds = Bounds {
@@ -236,98 +242,9 @@ impl Call {
             deadline,
             min_attempt_time: settings.profile.min_attempt_time,
         };
-        let ids = (
-            self.context.correlation_id().to_owned(),
-            key.map(|key| key.as_str().to_owned()),
-        );
+        let ids = (context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
         let teller = Teller::new(&order.method, order.target.path(), repeatable, start, ids);
-        retry_loop::run(
-            &self.shared.edge,
-            &self.shared.gates,
-            &order,
-            (&terms, bounds),
-            teller,
-        )
-        .await
-    }
-
-    /// The template of all attempts.
-    fn order(&mut self, settings: &Settings, key: Option<&IdempotencyKey>) -> Result<Order, Error> {
-        let hop = self
-            .context
-            .next_hop()
-            .map_err(|limit| self.too_many_hops(&limit))?;
-        let target = self.shared.base.target(&self.path, &self.query)?;
-        if self.body.len() > settings.request_body_limit {
-            let limit = settings.request_body_limit;
-            return Err(Error::too_large(
-                "body",
-                format!("{} bytes, the limit is {limit}", self.body.len()),
-            ));
-        }
-        let by_caller = std::mem::take(&mut self.headers);
-        let mut order_headers = by_caller.clone();
-        if order_headers.get_all(CONTENT_TYPE).iter().count() > 1 {
-            return Err(Error::configuration("content-type", "given twice"));
-        }
-        if self.is_json && !order_headers.contains_key(CONTENT_TYPE) {
-            order_headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        for (name, value) in self.context.trace_headers() {
-            if !by_caller.contains_key(&name) {
-                order_headers.append(name, value.clone());
-            }
-        }
-        order_headers.insert(headers::HOP_COUNT, HeaderValue::from(u16::from(hop.get())));
-        let valid = |field, text: &str| {
-            HeaderValue::from_str(text).map_err(|_| Error::configuration(field, "not a header value"))
-        };
-        let correlation_id = valid("correlation_id", self.context.correlation_id())?;
-        order_headers.insert(headers::CORRELATION_ID, correlation_id);
-        if let Some(key) = key {
-            let key = valid("idempotency_key", key.as_str())?;
-            order_headers.insert(self.shared.names.idempotency_key.clone(), key);
-        }
-        Ok(Order {
-            method: self.method.clone(),
-            target,
-            headers: order_headers,
-            body_hash: self.shared.edge.body_hash(&self.body),
-            body: self.body.clone(),
-            response_body_limit: settings.response_body_limit,
-            error_body_limit: settings.error_body_limit,
-        })
-    }
-
-    fn too_many_hops(&self, limit: &HopLimit) -> Error {
-        let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
-        error.inner_mut().stop_reason = Some(StopReason::HopLimit);
-        error
-    }
-
-    fn checked_header(&self, name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
-        let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| Error::configuration("header", "the name is not a header name (RFC 9110, 5.1)"))?;
-        if headers::is_reserved(
-            &parsed,
-            &self.shared.names.idempotency_key,
-            &self.shared.names.user_token,
-        ) {
-            let reason = format!("`{parsed}` is not the caller's to set");
-            return Err(Error::configuration("header", reason));
-        }
-        if value.chars().any(char::is_control) {
-            let reason = format!("the value of `{parsed}` holds a control character");
-            return Err(Error::configuration("header", reason));
-        }
-        let value = HeaderValue::from_str(value).or_else(|_| HeaderValue::from_bytes(value.as_bytes()));
-        match value {
-            Ok(value) => Ok((parsed, value)),
-            Err(_) => Err(Error::configuration(
-                "header",
-                format!("the value of `{parsed}` is not valid"),
-            )),
-        }
+        retry_loop::run(&self.shared.edge, &self.shared.gates, &order, (&terms, bounds), teller).await
     }
 
     fn keep_fault(&mut self, fault: Error) {
@@ -338,19 +255,12 @@ impl Call {
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("method", &self.method)
-            .field("context", &self.context)
-            .field("body_len", &self.body.len())
+            .field("method", &self.draft.method)
+            .field("context", &self.draft.context)
+            .field("body_len", &self.draft.body.len())
             .finish_non_exhaustive()
     }
 }
 
-/// All methods but the safe ones carry a key (RFC 9110, 9.2.1).
-fn carries_key(method: &Method) -> bool {
-    !method.is_safe()
-}
-
-/// Whether sending twice means the same as sending once (RFC 9110, 9.2.2).
-fn is_idempotent(method: &Method) -> bool {
-    method.is_idempotent()
-}
+/// Far more than the gateway's limit on header bytes lets through, and far fewer than a header map can hold.
+const MOST_HEADERS: usize = 1_000;

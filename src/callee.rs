@@ -289,9 +289,9 @@ fn inbound_hop(hop_count: &Field, door: Door) -> Result<Option<HopCount>, Refusa
 fn inbound_key(key: &Field) -> Result<Option<IdempotencyKey>, RefusalKind> {
     match key {
         Field::Absent => Ok(None),
-        Field::One(key) => IdempotencyKey::from_bytes(key)
-            .map(Some)
-            .map_err(|_| RefusalKind::InvalidIdempotencyKey),
+        Field::One(key) => {
+            IdempotencyKey::from_bytes(key).map(Some).map_err(|_| RefusalKind::InvalidIdempotencyKey)
+        }
         Field::Unusable => Err(RefusalKind::InvalidIdempotencyKey),
     }
 }
@@ -441,10 +441,9 @@ mod tests {
     #[test]
     fn a_hop_count_is_one_more_or_a_refusal_and_never_begins_again() {
         for (inbound, expected) in HOPS {
-            for accepted in [
-                accept([("x-hop-count", inbound)]),
-                accept_front_door([("x-hop-count", inbound)]),
-            ] {
+            for accepted in
+                [accept([("x-hop-count", inbound)]), accept_front_door([("x-hop-count", inbound)])]
+            {
                 let next = accepted.map(|context| context.next_hop().unwrap().get());
                 assert_eq!(next.map_err(|refusal| refusal.kind()), expected, "{inbound:?}");
             }
@@ -474,15 +473,9 @@ mod tests {
             [("X-HOP-COUNT", ""), ("x-hop-count", "4")],
         ] {
             assert_eq!(accept(two).unwrap_err().kind(), RefusalKind::InvalidHopCount);
-            assert_eq!(
-                accept_front_door(two).unwrap_err().kind(),
-                RefusalKind::InvalidHopCount
-            );
+            assert_eq!(accept_front_door(two).unwrap_err().kind(), RefusalKind::InvalidHopCount);
         }
-        assert_eq!(
-            refused(&[("x-hop-count", "3,3")]).kind(),
-            RefusalKind::InvalidHopCount
-        );
+        assert_eq!(refused(&[("x-hop-count", "3,3")]).kind(), RefusalKind::InvalidHopCount);
     }
 
     #[test]
@@ -495,15 +488,7 @@ mod tests {
         for id in ["order-4711", "A.b_c:d", &longest] {
             assert_eq!(kept(id), id);
         }
-        for id in [
-            "",
-            "a\r\nx-evil: 1",
-            "a b",
-            "a\0",
-            "é",
-            "a,b",
-            &format!("{longest}a"),
-        ] {
+        for id in ["", "a\r\nx-evil: 1", "a b", "a\0", "é", "a,b", &format!("{longest}a")] {
             assert!(is_fresh(&kept(id)), "{id:?}");
         }
         assert!(is_fresh(accept([("x-hop-count", "1")]).unwrap().correlation_id()));
@@ -511,11 +496,7 @@ mod tests {
 
     #[test]
     fn two_correlation_ids_are_replaced_even_if_they_are_equal() {
-        let two = [
-            ("x-hop-count", "1"),
-            ("x-correlation-id", "a"),
-            ("x-correlation-id", "a"),
-        ];
+        let two = [("x-hop-count", "1"), ("x-correlation-id", "a"), ("x-correlation-id", "a")];
         assert!(is_fresh(accept(two).unwrap().correlation_id()));
     }
 
@@ -544,10 +525,7 @@ mod tests {
             ]);
         });
         assert_eq!(said.matches("an inbound call was refused").count(), 2, "{said}");
-        assert!(
-            said.contains("InvalidHopCount") && said.contains("order-1"),
-            "{said}"
-        );
+        assert!(said.contains("InvalidHopCount") && said.contains("order-1"), "{said}");
         assert!(!said.contains("evil"), "{said}");
     }
 
@@ -563,22 +541,11 @@ mod tests {
             assert_eq!(key(valid), Ok(Some(valid.to_owned())));
         }
         for invalid in ["", "k\n1", "a key", "ké", &format!("{longest}k")] {
-            assert_eq!(
-                key(invalid),
-                Err(RefusalKind::InvalidIdempotencyKey),
-                "{invalid:?}"
-            );
+            assert_eq!(key(invalid), Err(RefusalKind::InvalidIdempotencyKey), "{invalid:?}");
         }
-        let two = [
-            ("x-hop-count", "1"),
-            ("x-idempotency-key", "k"),
-            ("x-idempotency-key", "k"),
-        ];
+        let two = [("x-hop-count", "1"), ("x-idempotency-key", "k"), ("x-idempotency-key", "k")];
         assert_eq!(refused(&two).kind(), RefusalKind::InvalidIdempotencyKey);
-        assert_eq!(
-            accept([("x-hop-count", "1")]).unwrap().inbound_idempotency_key(),
-            None
-        );
+        assert_eq!(accept([("x-hop-count", "1")]).unwrap().inbound_idempotency_key(), None);
     }
 
     #[test]
@@ -595,18 +562,9 @@ mod tests {
         for spent in ["30", "29", "0", "0000"] {
             assert_eq!(left(&[spent]), Err(RefusalKind::NoTimeLeft), "{spent}");
         }
-        for junk in [
-            "",
-            "-5",
-            "+500",
-            "1.5",
-            "1e3",
-            " 500",
-            "500 ms",
-            "٣",
-            "99999999999999999999",
-            &"0".repeat(2000),
-        ] {
+        for junk in
+            ["", "-5", "+500", "1.5", "1e3", " 500", "500 ms", "٣", "99999999999999999999", &"0".repeat(2000)]
+        {
             assert_eq!(left(&[junk]), Ok(None), "{junk:?}");
         }
         assert_eq!(left(&["500", "500"]), Ok(None));
@@ -639,9 +597,7 @@ mod tests {
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(sent(&accept(headers).unwrap()), expected);
 
-        let twice = headers
-            .into_iter()
-            .chain([("traceparent", "00-a-b-01"), ("x-amzn-trace-id", "Root=2")]);
+        let twice = headers.into_iter().chain([("traceparent", "00-a-b-01"), ("x-amzn-trace-id", "Root=2")]);
         assert_eq!(sent(&accept(twice).unwrap()), expected[2..]);
     }
 
@@ -657,19 +613,11 @@ mod tests {
         let by_hash: HashMap<String, String> = owned.iter().cloned().collect();
         let by_tree: BTreeMap<String, String> = owned.iter().cloned().collect();
         let vector: Vec<(&str, &str)> = pairs.to_vec();
-        let bytes: Vec<(String, Vec<u8>)> = owned
-            .iter()
-            .cloned()
-            .map(|(name, value)| (name, value.into_bytes()))
-            .collect();
-        for accepted in [
-            accept(&http),
-            accept(&by_hash),
-            accept(by_tree),
-            accept(vector),
-            accept(bytes),
-            accept(owned),
-        ] {
+        let bytes: Vec<(String, Vec<u8>)> =
+            owned.iter().cloned().map(|(name, value)| (name, value.into_bytes())).collect();
+        for accepted in
+            [accept(&http), accept(&by_hash), accept(by_tree), accept(vector), accept(bytes), accept(owned)]
+        {
             let context = accepted.unwrap();
             assert_eq!(context.hop(), 2);
             assert_eq!(context.inbound_idempotency_key().unwrap().as_str(), "k");
@@ -680,11 +628,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_is_told() {
-        let mut headers = vec![
-            ("x-time-budget-ms", "1"),
-            ("x-idempotency-key", " "),
-            ("x-hop-count", "8"),
-        ];
+        let mut headers = vec![("x-time-budget-ms", "1"), ("x-idempotency-key", " "), ("x-hop-count", "8")];
         assert_eq!(refused(&headers).kind(), RefusalKind::HopBudgetExhausted);
         headers[2].1 = "1";
         assert_eq!(refused(&headers).kind(), RefusalKind::InvalidIdempotencyKey);
@@ -704,17 +648,11 @@ mod tests {
         for (kind, status, name) in table {
             let refusal = Refusal::new(kind, None);
             let response = refusal.to_response();
-            assert_eq!(
-                (response.status().as_u16(), refusal.status().as_u16()),
-                (status, status)
-            );
+            assert_eq!((response.status().as_u16(), refusal.status().as_u16()), (status, status));
             assert_eq!(response.headers()["content-type"], "application/json");
             assert_eq!(response.headers()["x-should-retry"], "false");
             let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap();
-            assert_eq!(
-                body,
-                serde_json::json!({"type": name, "message": refusal.to_string()})
-            );
+            assert_eq!(body, serde_json::json!({"type": name, "message": refusal.to_string()}));
         }
     }
 
@@ -726,19 +664,12 @@ mod tests {
         };
         assert!(answered("order-1").contains(r#""correlation_id":"order-1""#));
         let other = answered("a\r\nx-evil: 1");
-        assert!(
-            !other.contains("correlation_id") && !other.contains("evil"),
-            "{other}"
-        );
+        assert!(!other.contains("correlation_id") && !other.contains("evil"), "{other}");
     }
 
     #[test]
     fn the_message_states_the_hop_limit_that_is_in_force() {
-        assert!(
-            RefusalKind::HopBudgetExhausted
-                .message()
-                .contains(&format!(" {MAX_HOPS} or more"))
-        );
+        assert!(RefusalKind::HopBudgetExhausted.message().contains(&format!(" {MAX_HOPS} or more")));
     }
 
     fn any_headers() -> impl Strategy<Value = Vec<(String, Vec<u8>)>> {

@@ -1,6 +1,7 @@
 //! The breaker of a client behind its lock, and the permits that give back what a dropped call held.
 
 use crate::edge::ambient::Ambient;
+use crate::observe;
 use crate::policy::breaker::{Breaker, BreakerSettings, Effect, State, Ticket};
 use crate::policy::moment::{Draw, Moment};
 use std::fmt;
@@ -18,10 +19,7 @@ pub struct CircuitBreaker {
 
 impl CircuitBreaker {
     pub(crate) fn new(settings: BreakerSettings, ambient: Arc<dyn Ambient>) -> CircuitBreaker {
-        CircuitBreaker {
-            breaker: Arc::new(Mutex::new(Breaker::new(settings))),
-            ambient,
-        }
+        CircuitBreaker { breaker: Arc::new(Mutex::new(Breaker::new(settings))), ambient }
     }
 
     /// The state now.
@@ -54,10 +52,7 @@ impl CircuitBreaker {
     /// Asks for an attempt; refused, it says when to come back.
     pub(crate) fn admit(&self, now: Moment) -> Result<Permit<'_>, Duration> {
         match self.lock().admit(now) {
-            Ok(ticket) => Ok(Permit {
-                circuit: self,
-                ticket: Some(ticket),
-            }),
+            Ok(ticket) => Ok(Permit { circuit: self, ticket: Some(ticket) }),
             Err(refused) => Err(refused.retry_after),
         }
     }
@@ -70,9 +65,7 @@ impl CircuitBreaker {
 
 impl fmt::Debug for CircuitBreaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CircuitBreaker")
-            .field("state", &self.state())
-            .finish()
+        f.debug_struct("CircuitBreaker").field("state", &self.state()).finish()
     }
 }
 
@@ -85,13 +78,17 @@ pub(crate) struct Permit<'a> {
 impl Permit<'_> {
     /// Tells the breaker what the attempt showed; answers whether it refuses attempts from now on.
     pub(crate) fn settle(mut self, effect: Effect, now: Moment, draw: Draw) -> bool {
-        let mut breaker = self.circuit.lock();
-        if let Some(ticket) = self.ticket.take() {
-            if let Some(transition) = breaker.settle(ticket, effect, now, draw) {
-                crate::observe::circuit_changed(&transition);
-            }
+        let ticket = self.ticket.take();
+        let (transition, is_open) = {
+            let mut breaker = self.circuit.lock();
+            let transition = ticket.and_then(|ticket| breaker.settle(ticket, effect, now, draw));
+            (transition, breaker.is_open(now))
+        };
+        // Told without the lock: whoever listens may look at the breaker.
+        if let Some(transition) = transition {
+            observe::circuit_changed(&transition);
         }
-        breaker.is_open(now)
+        is_open
     }
 }
 

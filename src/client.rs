@@ -1,18 +1,13 @@
 //! One client per callee: the face.
 
-use crate::builder::ClientBuilder;
 use crate::call::Call;
 use crate::circuit::CircuitBreaker;
-use crate::context::{CallContext, IdempotencyKey};
-use crate::edge::ambient::fresh_uuid;
-use crate::edge::exchange::{Edge, Exchange};
+use crate::context::CallContext;
 use crate::edge::path::Path;
-use crate::edge::target::BaseUrl;
 use crate::error::Error;
 use crate::policy::retry_budget::RetryBudget;
-use crate::retry_loop::Gates;
-use crate::settings::Settings;
-use http::{HeaderName, Method};
+use crate::shared::Shared;
+use http::Method;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,47 +50,13 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct ServiceClient(pub(crate) Arc<Shared>);
 
-/// What clones of a client and its calls share.
-pub(crate) struct Shared {
-    pub(crate) base: BaseUrl,
-    pub(crate) settings: Settings,
-    pub(crate) names: Names,
-    pub(crate) gates: Gates,
-    pub(crate) edge: Edge,
-}
-
-/// The header names that an owner may choose.
-#[derive(Clone, Debug)]
-pub(crate) struct Names {
-    pub(crate) idempotency_key: HeaderName,
-    pub(crate) user_token: HeaderName,
-}
-
 impl ServiceClient {
-    /// Begins a client of the API at `base_url`, stage or base path included.
-    ///
-    /// `https` only, except for loopback hosts. Region and credentials must follow.
-    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
-        ClientBuilder::new(base_url.into())
-    }
-
-    /// Begins a client with Region and credentials from the AWS configuration.
-    #[cfg(feature = "aws-config")]
-    pub fn from_aws_config(base_url: impl Into<String>, config: &aws_config::SdkConfig) -> ClientBuilder {
-        ClientBuilder::new(base_url.into()).aws_config(config)
-    }
-
     /// Begins a call of any method.
     ///
     /// `path` is URL path text below the base: valid `%XX` escapes are kept, what a path may not hold is encoded;
     /// a query or fragment in it is an error. Use [`Call::segments`] for data.
     pub fn request(&self, context: &CallContext, method: Method, path: impl AsRef<str>) -> Call {
-        Call::new(
-            Arc::clone(&self.0),
-            context.clone(),
-            method,
-            Path::from(path.as_ref()),
-        )
+        Call::new(Arc::clone(&self.0), context.clone(), method, Path::from(path.as_ref()))
     }
 
     /// Begins a GET.
@@ -140,12 +101,16 @@ impl ServiceClient {
         &self.0.gates.budget
     }
 
-    /// Fetches credentials ahead of the first call, in a Lambda's init phase.
+    /// Fetches credentials and opens a connection, in a Lambda's init phase, so that the first call pays for neither.
+    ///
+    /// The connection is opened by an unsigned `HEAD` of the base URL, which the gateway refuses before it reaches the
+    /// callee. `within` bounds each of the two.
     ///
     /// # Errors
-    /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had within `within`.
+    /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had,
+    /// [`ErrorKind::Transport`](crate::ErrorKind::Transport) if no connection could. Neither harms the calls to come.
     pub async fn warm_up(&self, within: Duration) -> Result<(), Error> {
-        self.0.edge.identity(within).await.map(drop)
+        self.0.edge.warm_up(&self.0.base, within).await
     }
 }
 
@@ -157,12 +122,5 @@ impl fmt::Debug for ServiceClient {
             .field("breaker", &self.0.gates.circuit)
             .field("retry_budget", &self.0.gates.budget)
             .finish_non_exhaustive()
-    }
-}
-
-impl Shared {
-    /// One fresh key for one intent.
-    pub(crate) fn fresh_key(&self) -> IdempotencyKey {
-        IdempotencyKey::from_uuid(fresh_uuid(&*self.gates.ambient))
     }
 }

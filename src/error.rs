@@ -1,8 +1,10 @@
 //! What a failed call tells its caller.
 
+use crate::error_kind::ErrorKind;
+use crate::json::NotThisJson;
 use crate::policy::attempts::StopReason;
 use crate::policy::classify::Class;
-use crate::policy::gateway::GatewayError;
+use crate::policy::gateway::{GatewayError, request_id};
 use crate::story::{Attempt, Story};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -34,48 +36,6 @@ use std::time::{Duration, SystemTime};
 /// ```
 pub struct Error(Box<Inner>);
 
-/// What the caller can do about an [`Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The breaker is open and nothing was sent: use the fallback, come back after [`Error::retry_after`].
-    CircuitOpen,
-    /// A setting, or a part of the call, is not valid; nothing was sent. [`Error::field`] names it.
-    Configuration,
-    /// No credentials could be had, or the gateway refused those that could.
-    Credentials,
-    /// The answer came, and its body is not what was asked for.
-    Decode,
-    /// The caller may not do this here: a policy, an API key, a firewall, or the callee itself.
-    Forbidden,
-    /// The chain of calls is too long; most likely it is a loop.
-    HopLimit,
-    /// The first sending of this very key is still being worked on.
-    InProgress,
-    /// A usage plan's quota is used up; no wait inside a call helps.
-    Quota,
-    /// This client's own rate limit does not admit the call.
-    RateLimited,
-    /// The callee refuses the request as it is: change it.
-    Rejected,
-    /// There is no such method or path behind this gateway.
-    Route,
-    /// The signature does not stand: clock, secret, Region or service.
-    Signature,
-    /// Too fast: come back after [`Error::retry_after`].
-    Throttled,
-    /// Time ran out, here or at the gateway; the callee may have done the work.
-    Timeout,
-    /// The request is over one of the gateway's limits, or the answer over this client's.
-    TooLarge,
-    /// No connection, or it was lost.
-    Transport,
-    /// The session, or the user's token, is not accepted.
-    Unauthorized,
-    /// The callee failed.
-    Unavailable,
-}
-
 /// A boxed cause that crosses threads.
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
@@ -101,6 +61,8 @@ pub(crate) struct Inner {
     pub(crate) story: Option<Story>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) may_have_committed: bool,
+    /// Whether the call is one that must not be sent again on a doubt.
+    pub(crate) look_it_up: bool,
     pub(crate) cause: Option<Cause>,
 }
 
@@ -127,6 +89,7 @@ impl Error {
             story: None,
             retry_after: None,
             may_have_committed: false,
+            look_it_up: false,
             cause: None,
         }))
     }
@@ -196,10 +159,7 @@ impl Error {
     /// The message of gateway or callee. At most 512 characters, cleaned; untrusted all the same.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
-        self.0
-            .answer
-            .as_ref()
-            .and_then(|answer| answer.message.as_deref())
+        self.0.answer.as_ref().and_then(|answer| answer.message.as_deref())
     }
 
     /// The last answer's body, up to the limit on what is kept (64 KiB by default).
@@ -216,11 +176,8 @@ impl Error {
     /// [`ErrorKind::Decode`] if there is no body, or it is not the JSON of a `T`.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(self.body()).map_err(|cause| {
-            let mut error = Error::of(
-                ErrorKind::Decode,
-                None,
-                "the error's body is not the JSON asked for".into(),
-            );
+            let mut error =
+                Error::of(ErrorKind::Decode, None, "the error's body is not the JSON asked for".into());
             error.0.cause = Some(Box::new(NotThisJson::from(&cause)));
             error
         })
@@ -229,7 +186,7 @@ impl Error {
     /// The gateway's id of the last request, to ask its owners about.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
-        self.headers().and_then(crate::response::request_id)
+        self.headers().and_then(request_id)
     }
 
     /// All attempts, in order.
@@ -241,10 +198,7 @@ impl Error {
     /// How long the call took.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.0
-            .story
-            .as_ref()
-            .map_or(Duration::ZERO, |story| story.elapsed)
+        self.0.story.as_ref().map_or(Duration::ZERO, |story| story.elapsed)
     }
 
     /// When the first attempt was sent, by this process's wall clock.
@@ -280,10 +234,7 @@ impl Error {
     /// The idempotency key of the call.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
-        self.0
-            .story
-            .as_ref()
-            .and_then(|story| story.idempotency_key.as_deref())
+        self.0.story.as_ref().and_then(|story| story.idempotency_key.as_deref())
     }
 
     /// The one status that every attempt showed, if there were several.
@@ -315,15 +266,16 @@ impl fmt::Display for Error {
         if let Some(wait) = inner.retry_after {
             write!(f, "; come back after {:.1} s", wait.as_secs_f64())?;
         }
-        if let Some(status) = self.same_status_each_time().filter(StatusCode::is_server_error) {
+        // An outage says 503 each time; what says 500 each time may be about this very request.
+        if let Some(status) = self.same_status_each_time().filter(|_| inner.class == Some(Class::ServerError))
+        {
             write!(f, "; {} each time: this request may be at fault", status.as_u16())?;
         }
         if inner.may_have_committed && inner.story.is_some() {
-            let keyed = self.idempotency_key().is_some();
-            f.write_str(if keyed {
-                "; it may have been carried out"
-            } else {
+            f.write_str(if inner.look_it_up {
                 "; it may have been carried out: look it up before you send again"
+            } else {
+                "; it may have been carried out"
             })?;
         }
         if let Some(id) = self.correlation_id() {
@@ -351,79 +303,6 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0
-            .cause
-            .as_ref()
-            .map(|cause| &**cause as &(dyn StdError + 'static))
-    }
-}
-
-/// Where a body stops being the JSON that was asked for. It quotes nothing of the body.
-#[derive(Debug, thiserror::Error)]
-#[error("{category} at line {line}, column {column}")]
-pub(crate) struct NotThisJson {
-    category: &'static str,
-    line: usize,
-    column: usize,
-}
-
-impl From<&serde_json::Error> for NotThisJson {
-    fn from(cause: &serde_json::Error) -> NotThisJson {
-        let category = match cause.classify() {
-            serde_json::error::Category::Data => "JSON of another shape",
-            serde_json::error::Category::Eof => "the JSON ends early",
-            serde_json::error::Category::Io => "unreadable",
-            serde_json::error::Category::Syntax => "not JSON",
-        };
-        NotThisJson {
-            category,
-            line: cause.line(),
-            column: cause.column(),
-        }
-    }
-}
-
-impl ErrorKind {
-    /// The kind of a class that ends a call.
-    ///
-    /// | class | kind |
-    /// |---|---|
-    /// | attempt timed out, callee out of time, gateway timeout, request timeout | `Timeout` |
-    /// | bad gateway, server error, unavailable | `Unavailable` |
-    /// | bad scope, clock skewed, signature mismatch, signature stale | `Signature` |
-    /// | body too large, too large | `TooLarge` |
-    /// | certificate refused, connection lost, never sent | `Transport` |
-    /// | credentials refused | `Credentials` |
-    /// | forbidden, forbidden unexplained | `Forbidden` |
-    /// | in progress | `InProgress` |
-    /// | loop refused | `HopLimit` |
-    /// | quota exhausted | `Quota` |
-    /// | redirected, rejected, unsupported; success that a classifier stopped | `Rejected` |
-    /// | route missing | `Route` |
-    /// | throttled | `Throttled` |
-    /// | unauthenticated | `Unauthorized` |
-    #[must_use]
-    pub fn of_class(class: Class) -> ErrorKind {
-        match class {
-            Class::AttemptTimedOut
-            | Class::CalleeOutOfTime
-            | Class::GatewayTimeout
-            | Class::RequestTimeout => ErrorKind::Timeout,
-            Class::BadGateway | Class::ServerError | Class::Unavailable => ErrorKind::Unavailable,
-            Class::BadScope | Class::ClockSkewed | Class::SignatureMismatch | Class::SignatureStale => {
-                ErrorKind::Signature
-            }
-            Class::BodyTooLarge | Class::TooLarge => ErrorKind::TooLarge,
-            Class::CertificateRefused | Class::ConnectionLost | Class::NeverSent => ErrorKind::Transport,
-            Class::CredentialsRefused => ErrorKind::Credentials,
-            Class::Forbidden | Class::ForbiddenUnexplained => ErrorKind::Forbidden,
-            Class::InProgress => ErrorKind::InProgress,
-            Class::LoopRefused => ErrorKind::HopLimit,
-            Class::QuotaExhausted => ErrorKind::Quota,
-            Class::Redirected | Class::Rejected | Class::Success | Class::Unsupported => ErrorKind::Rejected,
-            Class::RouteMissing => ErrorKind::Route,
-            Class::Throttled => ErrorKind::Throttled,
-            Class::Unauthenticated => ErrorKind::Unauthorized,
-        }
+        self.0.cause.as_ref().map(|cause| &**cause as &(dyn StdError + 'static))
     }
 }

@@ -34,10 +34,10 @@
 //!
 //! | layer | module | what it is for |
 //! |---|---|---|
-//! | the face | `builder`, `client`, `call` | from settings to one intent, from intent to answer |
-//! | | `response`, `error`, `story` | what comes back, and what became of each attempt |
+//! | the face | `builder`, `client`, `call`, `template` | from settings to one intent, from intent to answer |
+//! | | `response`, `error`, `error_kind`, `story`, `json` | what comes back, and what became of each attempt |
 //! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
-//! | | `circuit`, `settings`, `observe` | the breaker behind its lock; which value holds; what an operator sees |
+//! | | `shared`, `circuit`, `settings`, `observe` | what clones share; the breaker behind its lock; which value holds; what an operator sees |
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
 //! | | [`policy`] | every decision, without I/O, clock, dice or lock |
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
@@ -53,13 +53,17 @@ mod client;
 pub mod context;
 mod edge;
 mod error;
+mod error_kind;
+mod json;
 mod observe;
 pub mod policy;
 mod response;
 mod retry_loop;
 mod settings;
+mod shared;
 pub mod story;
 mod teller;
+mod template;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -68,9 +72,21 @@ pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
 pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
-pub use error::{Error, ErrorKind};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use edge::attempt_signer::AttemptSigner;
+#[cfg(feature = "aws-config")]
+pub use edge::lent::load_aws_config;
+pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};
+pub use error::Error;
+pub use error_kind::ErrorKind;
 pub use policy::attempts::StopReason;
 pub use policy::classify::Class;
 pub use policy::profile::Profile;
 pub use policy::retry_budget::RetryBudget;
 pub use response::Response;
+
+/// Compiles and runs what the README shows.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

@@ -1,7 +1,9 @@
 //! A buffered answer, with the story of its attempts.
 
-use crate::error::{Answered, Error, ErrorKind, NotThisJson};
-use crate::policy::gateway::clean;
+use crate::error::{Answered, Error};
+use crate::error_kind::ErrorKind;
+use crate::json::NotThisJson;
+use crate::policy::gateway::{clean, request_id};
 use crate::story::{Attempt, Story};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -84,9 +86,7 @@ impl Response {
     fn undecodable(&self, cause: &serde_json::Error) -> Error {
         let kind = self.headers.get(http::header::CONTENT_TYPE);
         let kind = kind.map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let kind = kind
-            .as_deref()
-            .map_or("no content type".into(), |kind| clean(kind, 100));
+        let kind = kind.as_deref().map_or("no content type".into(), |kind| clean(kind, 100));
         let size = self.body.len();
         let what = format!(
             "the body of the {} ({size} bytes, {kind}) is not the JSON asked for",
@@ -117,13 +117,4 @@ impl fmt::Debug for Response {
             .field("idempotency_key", &self.story.idempotency_key)
             .finish_non_exhaustive()
     }
-}
-
-/// REST APIs, function URLs and HTTP APIs name it differently.
-pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
-    let named = ["x-amzn-requestid", "apigw-requestid", "x-amz-apigw-id"];
-    named
-        .iter()
-        .find_map(|name| headers.get(*name))
-        .and_then(|value| value.to_str().ok())
 }

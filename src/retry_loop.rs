@@ -5,7 +5,7 @@ use crate::edge::ambient::Ambient;
 use crate::edge::exchange::Exchange;
 use crate::edge::order::Order;
 use crate::error::Error;
-use crate::policy::attempts::{Attempts, Decision, StopReason, Terms};
+use crate::policy::attempts::{Attempts, Decision, Terms};
 use crate::policy::retry_budget::{RetryBudget, RetryToken};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
@@ -18,6 +18,15 @@ pub(crate) struct Gates {
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) circuit: CircuitBreaker,
     pub(crate) budget: RetryBudget,
+}
+
+impl Gates {
+    /// A wait of zero is not slept: the runtime's timer would make a millisecond of it.
+    async fn wait(&self, wait: Duration) {
+        if !wait.is_zero() {
+            self.ambient.sleep(wait).await;
+        }
+    }
 }
 
 /// The times that bound a call.
@@ -53,13 +62,13 @@ pub(crate) async fn run<E: Exchange>(
         if let Err(reason) = run.next(now.monotonic) {
             break reason;
         }
-        let Ok(permit) = gates.circuit.admit(now) else {
-            break StopReason::CircuitOpen;
+        let permit = match gates.circuit.admit(now) {
+            Ok(permit) => permit,
+            Err(come_back) => break teller.circuit_refused(come_back),
         };
-        let identity = match exchange.identity(run.left(now.monotonic)).await {
-            Ok(identity) => identity,
-            Err(error) => return Err(teller.unsigned(error, &run, clock())),
-        };
+        let left = run.left(now.monotonic);
+        let identity =
+            exchange.identity(order, left).await.map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
         if let Err(reason) = run.next(now.monotonic) {
             break reason;
@@ -68,10 +77,8 @@ pub(crate) async fn run<E: Exchange>(
         let (number, timeout) = run.begin(now.monotonic);
         teller.begins();
         // Boxed, so that a call that waits holds nothing of the attempt.
-        let seen = match Box::pin(exchange.attempt(order, &identity, number, timeout)).await {
-            Ok(seen) => seen,
-            Err(error) => return Err(teller.unsigned(error, &run, clock())),
-        };
+        let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout));
+        let seen = attempt.await.map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
         let settle = |effect| permit.settle(effect, now, gates.ambient.draw());
         let draw = gates.ambient.draw();
@@ -81,20 +88,16 @@ pub(crate) async fn run<E: Exchange>(
             Decision::Return => return Ok(teller.answer(now)),
             Decision::Recover(recovery) => {
                 let left = run.left(now.monotonic);
-                if !exchange.recover(recovery, &identity, teller.last(), left).await {
-                    break StopReason::RecoveryUsed;
+                let recovered = exchange.recover(recovery, order, &identity, teller.last(), left).await;
+                if let Err(why) = recovered {
+                    break teller.cannot_recover(why);
                 }
                 teller.waits(Duration::ZERO);
             }
-            Decision::Retry {
-                wait,
-                token: reserved,
-            } => {
+            Decision::Retry(wait, reserved) => {
                 token = reserved;
                 teller.waits(wait);
-                if !wait.is_zero() {
-                    gates.ambient.sleep(wait).await;
-                }
+                gates.wait(wait).await;
             }
             Decision::Stop(reason) => break reason,
         }

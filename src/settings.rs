@@ -54,33 +54,18 @@ impl Overrides {
         }
         let longer = |long: Option<Duration>, short: Option<Duration>| matches!((long, short), (Some(l), Some(s)) if l > s);
         if longer(self.attempt_timeout, self.total_timeout) {
-            return Err(Error::configuration(
-                "attempt_timeout",
-                "must not be longer than total_timeout",
-            ));
+            return Err(Error::configuration("attempt_timeout", "must not be longer than total_timeout"));
         }
         if longer(self.connect_timeout, self.attempt_timeout) {
-            return Err(Error::configuration(
-                "connect_timeout",
-                "must not be longer than attempt_timeout",
-            ));
+            return Err(Error::configuration("connect_timeout", "must not be longer than attempt_timeout"));
         }
         if longer(self.connect_timeout, self.total_timeout) {
-            return Err(Error::configuration(
-                "connect_timeout",
-                "must not be longer than total_timeout",
-            ));
+            return Err(Error::configuration("connect_timeout", "must not be longer than total_timeout"));
         }
         if self.max_attempts == Some(0) {
-            return Err(Error::configuration(
-                "max_attempts",
-                "counts the first attempt, so 1 is the least",
-            ));
+            return Err(Error::configuration("max_attempts", "counts the first attempt, so 1 is the least"));
         }
-        if self
-            .attempt_timeout
-            .is_some_and(|timeout| timeout > GATEWAY_INTEGRATION_TIMEOUT)
-        {
+        if self.attempt_timeout.is_some_and(|timeout| timeout > GATEWAY_INTEGRATION_TIMEOUT) {
             tracing::warn!(
                 "an attempt_timeout over 29 s outlasts the gateway: such work is a workflow, and raising the \
                  gateway's limit may cost the Region's throttle quota"
@@ -115,6 +100,15 @@ impl Overrides {
 }
 
 impl Settings {
+    /// Refuses values under which nothing could ever be sent.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.profile.total_timeout < self.profile.min_attempt_time {
+            let reason = "leaves no time for one attempt: it is shorter than min_attempt_time";
+            return Err(Error::configuration("total_timeout", reason));
+        }
+        Ok(())
+    }
+
     /// What policy is told of a call.
     pub(crate) fn terms(&self, repeatable: bool) -> Terms {
         Terms {
@@ -154,79 +148,42 @@ mod tests {
         let refused = |overrides: Overrides| overrides.check().unwrap_err().field();
         let (total_timeout, attempt_timeout) = (secs(1), secs(2));
         assert_eq!(
-            refused(Overrides {
-                total_timeout,
-                attempt_timeout,
-                ..Overrides::default()
-            }),
+            refused(Overrides { total_timeout, attempt_timeout, ..Overrides::default() }),
             Some("attempt_timeout")
         );
         let connect_timeout = secs(3);
         assert_eq!(
-            refused(Overrides {
-                connect_timeout,
-                attempt_timeout,
-                ..Overrides::default()
-            }),
+            refused(Overrides { connect_timeout, attempt_timeout, ..Overrides::default() }),
             Some("connect_timeout")
         );
         assert_eq!(
-            refused(Overrides {
-                connect_timeout,
-                total_timeout,
-                ..Overrides::default()
-            }),
+            refused(Overrides { connect_timeout, total_timeout, ..Overrides::default() }),
             Some("connect_timeout")
         );
         assert_eq!(
-            refused(Overrides {
-                max_attempts: Some(0),
-                ..Overrides::default()
-            }),
+            refused(Overrides { max_attempts: Some(0), ..Overrides::default() }),
             Some("max_attempts")
         );
         let total_timeout = secs(0);
-        assert_eq!(
-            refused(Overrides {
-                total_timeout,
-                ..Overrides::default()
-            }),
-            Some("total_timeout")
-        );
+        assert_eq!(refused(Overrides { total_timeout, ..Overrides::default() }), Some("total_timeout"));
     }
 
     #[test]
     fn a_total_cut_down_alone_is_no_contradiction() {
-        let cut = Overrides {
-            total_timeout: secs(1),
-            ..Overrides::default()
-        };
+        let cut = Overrides { total_timeout: secs(1), ..Overrides::default() };
         assert!(cut.check().is_ok());
         let settings = cut.over(&Settings::default());
         assert_eq!(settings.profile.total_timeout, Duration::from_secs(1));
-        assert_eq!(
-            settings.profile.attempt_timeout,
-            Profile::standard().attempt_timeout
-        );
+        assert_eq!(settings.profile.attempt_timeout, Profile::standard().attempt_timeout);
     }
 
     #[test]
     fn a_call_s_value_beats_its_profile_which_beats_the_client() {
-        let client = Overrides {
-            max_attempts: Some(9),
-            total_timeout: secs(99),
-            ..Overrides::default()
-        };
+        let client = Overrides { max_attempts: Some(9), total_timeout: secs(99), ..Overrides::default() };
         let client = client.over(&Settings::default());
-        assert_eq!(
-            (client.profile.max_attempts, client.profile.name()),
-            (9, "standard")
-        );
-        let call = Overrides {
-            profile: Some(Profile::background()),
-            max_attempts: Some(2),
-            ..Overrides::default()
-        };
+        assert_eq!((client.profile.max_attempts, client.profile.name()), (9, "standard"));
+        let call =
+            Overrides { profile: Some(Profile::background()), max_attempts: Some(2), ..Overrides::default() };
         let call = call.over(&client);
         assert_eq!(call.profile.max_attempts, 2);
         assert_eq!(call.profile.total_timeout, Profile::background().total_timeout);

@@ -64,3 +64,10 @@ pub(crate) struct Story {
     pub(crate) correlation_id: String,
     pub(crate) idempotency_key: Option<String>,
 }
+
+impl Story {
+    /// A story that has not begun.
+    pub(crate) fn of((correlation_id, idempotency_key): (String, Option<String>)) -> Story {
+        Story { attempts: Vec::new(), elapsed: Duration::ZERO, correlation_id, idempotency_key }
+    }
+}

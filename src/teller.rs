@@ -1,7 +1,8 @@
 //! Keeps the story of a call while it runs, and tells it at its end: as an answer, an error or an event.
 
 use crate::edge::{Seen, Shown};
-use crate::error::{Answered, Cause, Error, ErrorKind, Inner};
+use crate::error::{Answered, Cause, Error, Inner};
+use crate::error_kind::ErrorKind;
 use crate::observe;
 use crate::policy::attempts::{Attempts, StopReason};
 use crate::policy::classify::Class;
@@ -22,6 +23,8 @@ pub(crate) struct Teller<'a> {
     repeatable: bool,
     start: Moment,
     story: Story,
+    come_back: Option<Duration>,
+    unrecoverable: Option<&'static str>,
     on_its_way: bool,
     last: Option<Seen>,
     may_have_committed: bool,
@@ -34,20 +37,17 @@ impl<'a> Teller<'a> {
         path: &'a str,
         repeatable: bool,
         start: Moment,
-        (correlation_id, idempotency_key): (String, Option<String>),
+        ids: (String, Option<String>),
     ) -> Teller<'a> {
-        let story = Story {
-            attempts: Vec::new(),
-            elapsed: Duration::ZERO,
-            correlation_id,
-            idempotency_key,
-        };
+        let story = Story::of(ids);
         Teller {
             method,
             path,
             repeatable,
             start,
             story,
+            come_back: None,
+            unrecoverable: None,
             on_its_way: false,
             last: None,
             may_have_committed: false,
@@ -73,10 +73,7 @@ impl<'a> Teller<'a> {
         };
         let attempt = Attempt {
             started: seen.sent.wall,
-            duration: seen
-                .ended
-                .monotonic
-                .saturating_duration_since(seen.sent.monotonic),
+            duration: seen.ended.monotonic.saturating_duration_since(seen.sent.monotonic),
             class: run.last_class().unwrap_or(Class::ServerError),
             status,
             wait: None,
@@ -89,6 +86,18 @@ impl<'a> Teller<'a> {
     /// What the last attempt showed.
     pub(crate) fn last(&self) -> Option<&Seen> {
         self.last.as_ref()
+    }
+
+    /// The breaker did not admit the attempt.
+    pub(crate) fn circuit_refused(&mut self, come_back: Duration) -> StopReason {
+        self.come_back = Some(come_back);
+        StopReason::CircuitOpen
+    }
+
+    /// What the gateway refused cannot be put right.
+    pub(crate) fn cannot_recover(&mut self, why: &'static str) -> StopReason {
+        self.unrecoverable = Some(why);
+        StopReason::RecoveryUsed
     }
 
     /// A wait follows, and then a further attempt.
@@ -104,17 +113,7 @@ impl<'a> Teller<'a> {
         self.ended = true;
         let story = self.take_story(now);
         match self.last.take().map(|seen| seen.shown) {
-            Some(Shown::Answered {
-                status,
-                headers,
-                body,
-                ..
-            }) => Response {
-                status,
-                headers,
-                body,
-                story,
-            },
+            Some(Shown::Answered { status, headers, body, .. }) => Response { status, headers, body, story },
             // Only an answer is a success; were it otherwise, an empty answer is the honest rest.
             _ => Response {
                 status: StatusCode::NO_CONTENT,
@@ -126,13 +125,15 @@ impl<'a> Teller<'a> {
     }
 
     /// No identity could be had, or nothing could be signed with it.
-    pub(crate) fn unsigned(mut self, error: Error, run: &Attempts<'_>, now: Moment) -> Error {
-        let mut error = error;
+    pub(crate) fn unsigned(&mut self, mut error: Error, run: &Attempts<'_>, now: Moment) -> Error {
         let story = self.take_story(now);
         let inner = error.inner_mut();
         inner.story = Some(story);
         inner.request = Some((self.method.clone(), self.path.to_owned()));
         inner.may_have_committed = run.may_have_committed();
+        inner.class = run.last_class();
+        inner.retry_after = run.retry_after();
+        inner.look_it_up = !self.repeatable;
         if let (Some(seen), Some(class)) = (self.last.take(), run.last_class()) {
             // The last real outcome is not lost behind the later failure.
             inner.answer = told(seen, class).1;
@@ -150,6 +151,12 @@ impl<'a> Teller<'a> {
         circuit_opens_after: Option<Duration>,
         now: Moment,
     ) -> Error {
+        // Of two reasons that hold, the breaker's is told first.
+        let reason = match reason {
+            StopReason::TimeBudgetExhausted if circuit_opens_after.is_some() => StopReason::CircuitOpen,
+            reason => reason,
+        };
+        let circuit_opens_after = self.come_back.or(circuit_opens_after);
         let come_back = circuit_opens_after.filter(|_| reason == StopReason::CircuitOpen);
         let class = run.last_class();
         let kind = match (reason, class) {
@@ -164,6 +171,10 @@ impl<'a> Teller<'a> {
             }
             _ => ("no time was left to begin".into(), None, None),
         };
+        let what = match self.unrecoverable {
+            Some(why) => format!("{what}: {why}"),
+            None => what,
+        };
         let error = Error::from_inner(Inner {
             kind,
             stop_reason: Some(reason),
@@ -175,6 +186,7 @@ impl<'a> Teller<'a> {
             story: Some(self.take_story(now)),
             retry_after: come_back.max(run.retry_after()),
             may_have_committed: run.may_have_committed(),
+            look_it_up: !self.repeatable,
             cause,
         });
         self.finish(error)
@@ -188,13 +200,7 @@ impl<'a> Teller<'a> {
 
     fn take_story(&mut self, now: Moment) -> Story {
         let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
-        let empty = Story {
-            attempts: Vec::new(),
-            elapsed,
-            correlation_id: String::new(),
-            idempotency_key: None,
-        };
-        let mut story = std::mem::replace(&mut self.story, empty);
+        let mut story = std::mem::replace(&mut self.story, Story::of(Default::default()));
         story.elapsed = elapsed;
         story
     }
@@ -205,13 +211,7 @@ impl Drop for Teller<'_> {
         if !self.ended {
             // An attempt that was on its way may have arrived, whatever would have been answered.
             let may_have_committed = self.may_have_committed || self.on_its_way;
-            observe::abandoned(
-                self.method,
-                self.path,
-                &self.story,
-                may_have_committed,
-                self.repeatable,
-            );
+            observe::abandoned(self.method, self.path, &self.story, may_have_committed, self.repeatable);
         }
     }
 }
@@ -219,12 +219,7 @@ impl Drop for Teller<'_> {
 /// What the last attempt showed, in words; what is kept of its answer; and the cause beneath.
 fn told(seen: Seen, class: Class) -> (String, Option<Answered>, Option<Cause>) {
     match seen.shown {
-        Shown::Answered {
-            status,
-            headers,
-            body,
-            ..
-        } => {
+        Shown::Answered { status, headers, body, .. } => {
             let gateway_error = GatewayError::read(status, &headers);
             let read = ErrorBody::read(&headers, &body);
             let what = match (class, gateway_error) {
@@ -235,27 +230,10 @@ fn told(seen: Seen, class: Class) -> (String, Option<Answered>, Option<Cause>) {
                 (_, None) => format!("{} {class}", status.as_u16()),
             };
             let echoes = gateway_error.is_some_and(GatewayError::may_echo_the_request);
-            let message = read
-                .message
-                .map(|m| if echoes { first_sentence(&m).to_owned() } else { m });
-            let body = if echoes {
-                Bytes::from(message.clone().unwrap_or_default())
-            } else {
-                body
-            };
+            let message = read.message.map(|m| if echoes { first_sentence(&m).to_owned() } else { m });
+            let body = if echoes { Bytes::from(message.clone().unwrap_or_default()) } else { body };
             let code = read.code;
-            (
-                what,
-                Some(Answered {
-                    status,
-                    headers,
-                    body,
-                    gateway_error,
-                    code,
-                    message,
-                }),
-                None,
-            )
+            (what, Some(Answered { status, headers, body, gateway_error, code, message }), None)
         }
         Shown::Lost { how, cause, .. } => (format!("{class}: {}", how.as_str()), None, Some(cause)),
         Shown::NeverSent { reason, cause, .. } => (format!("{class}: {reason}"), None, Some(cause)),

@@ -1,10 +1,5 @@
 //! AWS's published SigV4 vectors, against the verifier of the test kit.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may panic")]
 
 use eastwest::testing::{RawRequest, Verdict, Verification, VerifierSettings, verify};
 use std::fs;
@@ -22,25 +17,14 @@ fn every_published_signature_stands_and_is_over_the_published_text() {
             _ => Verdict::Valid,
         };
         let canonical = String::from_utf8_lossy(verification.canonical_request());
-        assert_eq!(
-            canonical,
-            vector.text("header-canonical-request.txt"),
-            "{}",
-            vector.name
-        );
+        assert_eq!(canonical, vector.text("header-canonical-request.txt"), "{}", vector.name);
         assert_eq!(
             verification.string_to_sign(),
             vector.text("header-string-to-sign.txt"),
             "{}",
             vector.name
         );
-        assert_eq!(
-            verification.verdict(),
-            &expected,
-            "{}: {}",
-            vector.name,
-            verification.explain()
-        );
+        assert_eq!(verification.verdict(), &expected, "{}: {}", vector.name, verification.explain());
         stood += usize::from(verification.is_valid());
     }
     assert_eq!(stood, 37);
@@ -48,10 +32,7 @@ fn every_published_signature_stands_and_is_over_the_published_text() {
 
 #[test]
 fn no_published_signature_stands_for_another_method_path_query_or_body() {
-    for vector in vectors()
-        .into_iter()
-        .filter(|vector| vector.name != "post-sts-header-after")
-    {
+    for vector in vectors().into_iter().filter(|vector| vector.name != "post-sts-header-after") {
         let request = vector.request();
         let refused = |altered: RawRequest, what: &str| {
             let verdict = vector.verification(altered).verdict().clone();
@@ -69,14 +50,8 @@ fn no_published_signature_stands_for_another_method_path_query_or_body() {
         };
         let mark: &[u8] = if request.query().is_some() { b"&" } else { b"?" };
         refused(with_line("PUT", request.target()), "method");
-        refused(
-            with_line(request.method(), &[b"/other", request.target()].concat()),
-            "path",
-        );
-        refused(
-            with_line(request.method(), &[request.target(), mark, b"more=1"].concat()),
-            "query",
-        );
+        refused(with_line(request.method(), &[b"/other", request.target()].concat()), "path");
+        refused(with_line(request.method(), &[request.target(), mark, b"more=1"].concat()), "query");
         refused(request.with_body("another"), "body");
     }
 }
@@ -84,21 +59,11 @@ fn no_published_signature_stands_for_another_method_path_query_or_body() {
 #[test]
 fn an_explanation_shows_the_canonical_request_and_no_secret() {
     let named = |name: &str| vectors().into_iter().find(|vector| vector.name == name).unwrap();
-    for name in [
-        "get-vanilla-with-session-token",
-        "post-sts-header-before",
-        "post-sts-header-after",
-    ] {
+    for name in ["get-vanilla-with-session-token", "post-sts-header-before", "post-sts-header-after"] {
         let vector = named(name);
         let explanation = vector.verification(vector.request()).explain();
-        assert!(
-            explanation.contains("host:example.amazonaws.com"),
-            "{explanation}"
-        );
-        assert!(
-            explanation.contains("AWS4-HMAC-SHA256\n20150830T123600Z"),
-            "{explanation}"
-        );
+        assert!(explanation.contains("host:example.amazonaws.com"), "{explanation}");
+        assert!(explanation.contains("AWS4-HMAC-SHA256\n20150830T123600Z"), "{explanation}");
         let context = vector.context();
         for secret in ["secret_access_key", "token"] {
             let secret = context["credentials"][secret].as_str().unwrap();
@@ -142,11 +107,7 @@ impl Vector {
             )
             .normalize_path(context.get("normalize").unwrap().as_bool().unwrap());
         assert_eq!(text("/timestamp"), Some("2015-08-30T12:36:00Z"));
-        verify(
-            &request,
-            &settings,
-            SystemTime::UNIX_EPOCH + Duration::from_secs(1_440_938_160),
-        )
+        verify(&request, &settings, SystemTime::UNIX_EPOCH + Duration::from_secs(1_440_938_160))
     }
 }
 
@@ -156,10 +117,7 @@ fn vectors() -> Vec<Vector> {
     let mut vectors: Vec<Vector> = entries
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.path().is_dir())
-        .map(|entry| Vector {
-            name: entry.file_name().into_string().unwrap(),
-            directory: entry.path(),
-        })
+        .map(|entry| Vector { name: entry.file_name().into_string().unwrap(), directory: entry.path() })
         .collect();
     vectors.sort_by(|a, b| a.name.cmp(&b.name));
     assert_eq!(vectors.len(), 38);

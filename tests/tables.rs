@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     missing_docs
 )]
 
@@ -28,12 +29,8 @@ const CAPTURED: &str = include_str!("data/gateway_responses.json");
 fn readme_table(head: &str) -> Vec<Vec<String>> {
     let lines = README.lines().skip_while(|line| !line.starts_with(head)).skip(2);
     let rows = lines.take_while(|line| line.starts_with('|'));
-    let cells = |line: &str| {
-        line.trim_matches('|')
-            .split('|')
-            .map(|cell| cell.trim().replace('`', ""))
-            .collect()
-    };
+    let cells =
+        |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
     rows.map(cells).collect()
 }
 
@@ -64,14 +61,7 @@ fn row_of(class: Class) -> Vec<String> {
         retried.to_owned(),
         yes(rule.needs_key, "yes"),
         wait.to_owned(),
-        yes(
-            rule.may_have_committed,
-            if rule.effect == Effect::Success {
-                "yes"
-            } else {
-                "may have"
-            },
-        ),
+        yes(rule.may_have_committed, if rule.effect == Effect::Success { "yes" } else { "may have" }),
         breaker.to_owned(),
     ]
 }
@@ -89,10 +79,7 @@ fn the_statuses_of_the_readme_s_table_fall_into_the_rows_that_name_them() {
     let mut named = 0;
     for row in readme_table("| what came | class |") {
         // A row that begins with plain statuses is about those statuses alone.
-        let Some(statuses) = row[0]
-            .split(':')
-            .next()
-            .filter(|s| !s.contains(|c: char| c.is_alphabetic()))
+        let Some(statuses) = row[0].split(':').next().filter(|s| !s.contains(|c: char| c.is_alphabetic()))
         else {
             continue;
         };
@@ -108,7 +95,7 @@ fn the_statuses_of_the_readme_s_table_fall_into_the_rows_that_name_them() {
 #[test]
 fn the_defaults_table_of_the_readme_is_the_code_s() {
     let time = |d: Duration| {
-        if d.as_millis() % 1_000 == 0 {
+        if d.as_millis().is_multiple_of(1_000) {
             format!("{} s", d.as_secs())
         } else {
             format!("{} ms", d.as_millis())
@@ -132,17 +119,10 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
         row("backoff: throttled base", &|p| time(p.backoff().throttled_base())),
         row("backoff: cap of one wait", &|p| time(p.backoff().cap())),
         row("max_attempts", &|p| p.max_attempts().to_string()),
-        row("server_error_retries (500)", &|p| {
-            p.server_error_retries().to_string()
-        }),
-        row("bad_gateway_retries (502)", &|p| {
-            p.bad_gateway_retries().to_string()
-        }),
+        row("server_error_retries (500)", &|p| p.server_error_retries().to_string()),
+        row("bad_gateway_retries (502)", &|p| p.bad_gateway_retries().to_string()),
         row("retry_budget", &|p| p.retry_budget().to_string()),
-        same(
-            "breaker: failures in a row",
-            breaker.failures_in_row().to_string(),
-        ),
+        same("breaker: failures in a row", breaker.failures_in_row().to_string()),
         same(
             "breaker: failure rate",
             format!(
@@ -152,28 +132,36 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
                 time(breaker.window())
             ),
         ),
-        same(
-            "breaker: open for",
-            format!("{}, then {}", time(breaker.open_for()), time(breaker.open_cap())),
-        ),
+        same("breaker: open for", format!("{}, then {}", time(breaker.open_for()), time(breaker.open_cap()))),
         same("breaker: probes at a time", breaker.probes().to_string()),
-        same(
-            "credentials refreshed before expiry",
-            time(profile::CREDENTIAL_REFRESH_BEFORE_EXPIRY),
-        ),
+        same("credentials refreshed before expiry", time(profile::CREDENTIAL_REFRESH_BEFORE_EXPIRY)),
         same("pool_idle_timeout", time(profile::POOL_IDLE_TIMEOUT)),
-        same(
-            "request_body_limit",
-            format!("{} bytes", profile::REQUEST_BODY_LIMIT),
-        ),
-        same(
-            "response_body_limit",
-            format!("{} bytes", profile::RESPONSE_BODY_LIMIT),
-        ),
+        same("request_body_limit", format!("{} bytes", profile::REQUEST_BODY_LIMIT)),
+        same("response_body_limit", format!("{} bytes", profile::RESPONSE_BODY_LIMIT)),
         same("error_body_limit", format!("{} bytes", profile::ERROR_BODY_LIMIT)),
         same("hops a chain may have", eastwest::MAX_HOPS.to_string()),
     ];
     assert_eq!(readme_table("| setting | `interactive` |"), in_code);
+}
+
+#[test]
+fn every_test_that_the_pitfalls_name_is_there() {
+    let sources = [
+        include_str!("behaviour/breaker.rs"),
+        include_str!("behaviour/chain.rs"),
+        include_str!("behaviour/retry.rs"),
+        include_str!("behaviour/signature.rs"),
+        include_str!("behaviour/time.rs"),
+        include_str!("tables.rs"),
+    ];
+    let rows = readme_table("| pitfall |");
+    assert_eq!(rows.len(), 7);
+    for row in rows {
+        for name in row[2].split(", ") {
+            let function = format!("fn {name}(");
+            assert!(sources.iter().any(|source| source.contains(&function)), "{name}");
+        }
+    }
 }
 
 /// A captured answer, ready for policy.
@@ -203,15 +191,12 @@ impl Captured {
         }
         let seconds =
             |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
-        let date = headers
-            .get("date")
-            .map(|d| seconds(httpdate::parse_http_date(d.to_str().unwrap()).unwrap()));
+        let date =
+            headers.get("date").map(|d| seconds(httpdate::parse_http_date(d.to_str().unwrap()).unwrap()));
         let local_now = entry["context"]["local_now"].as_str().map(|stamp| {
             // All local times of the file are of one day: only the time of day differs.
-            let (hour, minute) = (
-                stamp[11..13].parse::<i64>().unwrap(),
-                stamp[14..16].parse::<i64>().unwrap(),
-            );
+            let (hour, minute) =
+                (stamp[11..13].parse::<i64>().unwrap(), stamp[14..16].parse::<i64>().unwrap());
             let midnight = date.unwrap() - date.unwrap() % 86_400;
             midnight + hour * 3_600 + minute * 60
         });
@@ -233,6 +218,7 @@ impl Captured {
             headers: &self.headers,
             body: self.body.as_bytes(),
             oversized: false,
+            broken: false,
             clock_gap: Some(self.clock_gap),
             signature_age: Some(self.clock_gap),
             gateway_now: SystemTime::UNIX_EPOCH,
@@ -259,7 +245,7 @@ impl Captured {
             match run.observe(&self.outcome(), now, Draw::HIGHEST, &budget, |_| false) {
                 Decision::Return => return (run.begun(), None, recovered),
                 Decision::Recover(_) => recovered = true,
-                Decision::Retry { token, .. } => token.spend(),
+                Decision::Retry(_, token) => token.spend(),
                 Decision::Stop(reason) => return (run.begun(), Some(reason), recovered),
                 other => panic!("{other:?}"),
             }
@@ -313,11 +299,8 @@ fn every_captured_answer_is_sent_again_as_often_as_it_may_be() {
             other => panic!("{}: unknown retry {other}", answer.id),
         };
         assert_eq!(answer.drive(true), expected, "{}", answer.id);
-        let unkeyed = if answer.needs_key {
-            (1, Some(StopReason::NoIdempotencyKey), false)
-        } else {
-            expected
-        };
+        let unkeyed =
+            if answer.needs_key { (1, Some(StopReason::NoIdempotencyKey), false) } else { expected };
         assert_eq!(answer.drive(false), unkeyed, "{} without a key", answer.id);
     }
     assert_eq!(Captured::all().len(), 66, "the whole file was walked");

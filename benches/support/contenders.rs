@@ -66,10 +66,7 @@ pub(crate) struct Loop {
 
 impl Loop {
     pub(crate) fn new(base: &str) -> Result<Loop, BoxError> {
-        Ok(Loop {
-            signed: Signed::new(base)?,
-            failures: AtomicU32::new(0),
-        })
+        Ok(Loop { signed: Signed::new(base)?, failures: AtomicU32::new(0) })
     }
 }
 
@@ -113,10 +110,8 @@ pub(crate) struct Eastwest(ServiceClient);
 
 impl Eastwest {
     pub(crate) fn new(base: &str) -> Result<Eastwest, BoxError> {
-        let client = ServiceClient::builder(base)
-            .region(REGION)
-            .credentials_provider(bare::credentials())
-            .build()?;
+        let client =
+            ServiceClient::builder(base).region(REGION).credentials_provider(bare::credentials()).build()?;
         Ok(Eastwest(client))
     }
 }
@@ -124,10 +119,7 @@ impl Eastwest {
 impl Contender for Eastwest {
     async fn call(&self, body: Bytes) -> Result<(u16, usize), BoxError> {
         let context = CallContext::root();
-        let call = self
-            .0
-            .post(&context, "/orders")
-            .header(CONTENT_TYPE, "application/json");
+        let call = self.0.post(&context, "/orders").header(CONTENT_TYPE, "application/json");
         let answer = call.body(body).send().await?;
         Ok((answer.status().as_u16(), answer.body().len()))
     }

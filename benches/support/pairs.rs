@@ -41,11 +41,7 @@ impl Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let at = |part: usize| values.get(values.len() * part / 4).copied().unwrap_or(f64::NAN);
-        Spread {
-            low: at(1),
-            median: at(2),
-            high: at(3),
-        }
+        Spread { low: at(1), median: at(2), high: at(3) }
     }
 
     /// Of what one contender measured to what another measured in the same round.

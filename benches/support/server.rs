@@ -12,9 +12,7 @@ pub(crate) fn start() -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     thread::spawn(move || {
         runtime.block_on(async {
             let listener = TcpListener::from_std(listener)?;
@@ -45,10 +43,7 @@ async fn converse(mut stream: TcpStream) -> io::Result<()> {
 /// Whether all of a request is there. Every body has the same length and nobody sends a second request before the first
 /// is answered: to look at one place is enough, and costs the same however long the head is.
 fn is_whole(received: &[u8]) -> bool {
-    let head = received
-        .len()
-        .checked_sub(BODY)
-        .and_then(|end| received.get(..end));
+    let head = received.len().checked_sub(BODY).and_then(|end| received.get(..end));
     head.is_some_and(|head| head.ends_with(b"\r\n\r\n"))
 }
 
@@ -61,10 +56,7 @@ struct Answer {
 
 impl Answer {
     fn new() -> Answer {
-        Answer {
-            text: Answer::text(),
-            written: Instant::now(),
-        }
+        Answer { text: Answer::text(), written: Instant::now() }
     }
 
     fn bytes(&mut self) -> &[u8] {

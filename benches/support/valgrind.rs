@@ -22,10 +22,7 @@ pub(crate) struct Cost {
 
 /// Counts the calls of a contender against a server in a process of its own: 2N calls less N calls, over N.
 pub(crate) fn cost(contender: &str, calls: usize, server: &Server) -> Result<Cost, BoxError> {
-    let (once, twice) = (
-        total(contender, calls, server)?,
-        total(contender, 2 * calls, server)?,
-    );
+    let (once, twice) = (total(contender, calls, server)?, total(contender, 2 * calls, server)?);
     let per_call = |of: fn(&Cost) -> f64| (of(&twice) - of(&once)) / calls as f64;
     Ok(Cost {
         instructions: per_call(|cost| cost.instructions),
@@ -43,10 +40,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Result<Server, BoxError> {
-        let mut child = Command::new(env::current_exe()?)
-            .arg("serve")
-            .stdout(Stdio::piped())
-            .spawn()?;
+        let mut child = Command::new(env::current_exe()?).arg("serve").stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().ok_or("the server says nothing")?;
         let mut address = String::new();
         BufReader::new(output).read_line(&mut address)?;
@@ -68,23 +62,12 @@ fn total(contender: &str, calls: usize, server: &Server) -> Result<Cost, BoxErro
     valgrind(["--tool=callgrind", &out], contender, calls, server)?;
     let (all, sha256) = instructions(&file)?;
     fs::remove_file(&file)?;
-    let told = valgrind(
-        ["--tool=dhat", "--dhat-out-file=/dev/null"],
-        contender,
-        calls,
-        server,
-    )?;
+    let told = valgrind(["--tool=dhat", "--dhat-out-file=/dev/null"], contender, calls, server)?;
     // "==7== Total:     1,106 bytes in 12 blocks"
     let line = told.lines().find_map(|line| line.split_once("Total:"));
-    let (bytes, blocks) = line
-        .and_then(|(_, line)| line.split_once(" bytes in "))
-        .ok_or("dhat gives no total")?;
-    Ok(Cost {
-        instructions: all - sha256,
-        sha256,
-        allocations: number(blocks)?,
-        bytes: number(bytes)?,
-    })
+    let (bytes, blocks) =
+        line.and_then(|(_, line)| line.split_once(" bytes in ")).ok_or("dhat gives no total")?;
+    Ok(Cost { instructions: all - sha256, sha256, allocations: number(blocks)?, bytes: number(bytes)? })
 }
 
 fn valgrind(tool: [&str; 2], contender: &str, calls: usize, server: &Server) -> Result<String, BoxError> {
@@ -95,11 +78,7 @@ fn valgrind(tool: [&str; 2], contender: &str, calls: usize, server: &Server) -> 
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
     let words = String::from_utf8_lossy(&told.stderr).into_owned();
-    if told.status.success() {
-        Ok(words)
-    } else {
-        Err(words.into())
-    }
+    if told.status.success() { Ok(words) } else { Err(words.into()) }
 }
 
 /// All instructions of a run, and those of SHA-256's compression.
@@ -111,10 +90,7 @@ fn instructions(file: &PathBuf) -> Result<(f64, f64), BoxError> {
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
     let all = text.lines().find(|line| line.contains("PROGRAM TOTALS"));
     let mut sha256 = 0.0;
-    for line in text
-        .lines()
-        .filter(|line| line.contains("sha256") && line.contains("compress"))
-    {
+    for line in text.lines().filter(|line| line.contains("sha256") && line.contains("compress")) {
         sha256 += number(line).unwrap_or(0.0);
     }
     Ok((number(all.ok_or("callgrind gives no total")?)?, sha256))

@@ -28,14 +28,7 @@ pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// `idempotency_key` and `user_token` are the names that the client uses for these two. The trace headers and
 /// `x-apigw-api-id` are not reserved.
 pub(crate) fn is_reserved(name: &HeaderName, idempotency_key: &HeaderName, user_token: &HeaderName) -> bool {
-    let is_ours = [
-        HOP_COUNT,
-        CORRELATION_ID,
-        IDEMPOTENCY_KEY,
-        TIME_BUDGET_MS,
-        ATTEMPT_COUNT,
-    ]
-    .contains(name);
+    let is_ours = [HOP_COUNT, CORRELATION_ID, IDEMPOTENCY_KEY, TIME_BUDGET_MS, ATTEMPT_COUNT].contains(name);
     let name_in_use = name == idempotency_key || name == user_token;
     let text = name.as_str();
     is_ours
@@ -68,11 +61,7 @@ mod tests {
     use super::*;
 
     fn reserved(name: &str) -> bool {
-        is_reserved(
-            &HeaderName::try_from(name).unwrap(),
-            &IDEMPOTENCY_KEY,
-            &USER_TOKEN,
-        )
+        is_reserved(&HeaderName::try_from(name).unwrap(), &IDEMPOTENCY_KEY, &USER_TOKEN)
     }
 
     #[test]
@@ -97,15 +86,10 @@ mod tests {
 
     #[test]
     fn the_names_that_a_client_was_told_are_reserved_too() {
-        let (key, token) = (
-            HeaderName::from_static("idempotency-key"),
-            HeaderName::from_static("x-end-user"),
-        );
+        let (key, token) =
+            (HeaderName::from_static("idempotency-key"), HeaderName::from_static("x-end-user"));
         for name in ["idempotency-key", "x-idempotency-key", "x-end-user"] {
-            assert!(
-                is_reserved(&HeaderName::from_static(name), &key, &token),
-                "{name}"
-            );
+            assert!(is_reserved(&HeaderName::from_static(name), &key, &token), "{name}");
         }
         assert!(!is_reserved(&USER_TOKEN, &key, &token));
     }

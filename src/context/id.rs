@@ -35,6 +35,33 @@ impl IdempotencyKey {
         IdempotencyKey::from_uuid(fresh_uuid(system()))
     }
 
+    /// Derives a key from what names the intent: the same parts give the same key, in every process and version.
+    ///
+    /// For callers that are themselves run again: a queue's message id, an order's id and what is done with it. Parts
+    /// differ by where one ends and the next begins: `["a", "bc"]` and `["ab", "c"]` are two keys. A clock, an attempt's
+    /// number or a bare payload are no parts of a key.
+    ///
+    /// The key is a version 5 UUID (RFC 9562, 5.5) under the namespace `8f1c7a52-6d0b-4f0e-9a35-2b7d1e64c0f3`; the name is,
+    /// for each part, its length in bytes as eight bytes, the highest first, and then the bytes themselves.
+    ///
+    /// ```
+    /// use eastwest::IdempotencyKey;
+    ///
+    /// let key = IdempotencyKey::derive(["order", "4711", "reserve"]);
+    /// assert_eq!(key, IdempotencyKey::derive(["order", "4711", "reserve"]));
+    /// assert_ne!(key, IdempotencyKey::derive(["order", "4711", "ship"]));
+    /// ```
+    #[must_use]
+    pub fn derive<P: AsRef<[u8]>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let mut name = Vec::new();
+        for part in parts {
+            let part = part.as_ref();
+            name.extend_from_slice(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            name.extend_from_slice(part);
+        }
+        IdempotencyKey::from_uuid(uuid::Uuid::new_v5(&NAMESPACE, &name))
+    }
+
     /// The key that is this UUID.
     pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
         IdempotencyKey(id.to_string().into())
@@ -109,6 +136,11 @@ impl CorrelationId {
 #[error("an idempotency key is 1 to {KEY_CHARACTERS} visible ASCII characters; this one {0}")]
 pub struct InvalidIdempotencyKey(Fault);
 
+/// The inbound request carried no idempotency key to derive others from, or the chain begins here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the inbound request carried no idempotency key to derive one from")]
+pub struct NoInboundKey;
+
 /// The text is no correlation id. The message says what is wrong with it, and does not repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a correlation id is 1 to {CORRELATION_CHARACTERS} characters of A-Z a-z 0-9 . _ : -; this one {0}")]
@@ -140,6 +172,9 @@ fn check(text: &[u8], most: usize, allowed: impl Fn(u8) -> bool) -> Result<&str,
 
 const KEY_CHARACTERS: usize = 255;
 const CORRELATION_CHARACTERS: usize = 128;
+
+/// What derived keys are derived under. It never changes: a key must outlive the release that made it.
+const NAMESPACE: uuid::Uuid = uuid::Uuid::from_u128(0x8f1c_7a52_6d0b_4f0e_9a35_2b7d_1e64_c0f3);
 
 #[cfg(test)]
 mod tests {
@@ -173,25 +208,10 @@ mod tests {
 
     #[test]
     fn a_correlation_id_is_1_to_128_characters_of_a_small_alphabet() {
-        for id in [
-            "a",
-            "A.b_c:d-9",
-            "1-6858764a-5c96ac04102925a7698c3690",
-            &"a".repeat(128),
-        ] {
+        for id in ["a", "A.b_c:d-9", "1-6858764a-5c96ac04102925a7698c3690", &"a".repeat(128)] {
             assert_eq!(CorrelationId::new(id).unwrap().as_str(), id);
         }
-        for id in [
-            "",
-            "a b",
-            "a/b",
-            "a\r\nx-evil: 1",
-            "{a}",
-            "a,b",
-            "é",
-            "٣",
-            &"a".repeat(129),
-        ] {
+        for id in ["", "a b", "a/b", "a\r\nx-evil: 1", "{a}", "a,b", "é", "٣", &"a".repeat(129)] {
             assert!(CorrelationId::new(id).is_err(), "{id:?}");
         }
     }
@@ -213,10 +233,7 @@ mod tests {
     #[test]
     fn an_error_says_what_is_wrong_and_never_repeats_the_text() {
         let said = |key: &str| IdempotencyKey::new(key).unwrap_err().to_string();
-        assert_eq!(
-            said(""),
-            "an idempotency key is 1 to 255 visible ASCII characters; this one is empty"
-        );
+        assert_eq!(said(""), "an idempotency key is 1 to 255 visible ASCII characters; this one is empty");
         assert_eq!(
             said("evil\n1"),
             "an idempotency key is 1 to 255 visible ASCII characters; this one has a forbidden character at byte 4"
@@ -242,6 +259,34 @@ mod tests {
         fn every_text_of_the_grammar_is_taken(key in "[!-~]{1,255}", id in "[A-Za-z0-9._:-]{1,128}") {
             prop_assert!(IdempotencyKey::new(key).is_ok());
             prop_assert!(CorrelationId::new(&id).is_ok());
+        }
+    }
+
+    /// Made with another implementation of RFC 9562. A change of any of them would make every re-run a new intent.
+    #[test]
+    fn derived_keys_are_the_same_in_every_process_and_version() {
+        let golden: [(&[&str], &str); 5] = [
+            (&["order", "4711", "reserve"], "1b4a0fb2-3a54-5b48-8444-71b787788792"),
+            (&[], "a1aaf158-f6c5-52da-969c-36bb4aa663a2"),
+            (&[""], "92e8339e-c405-5771-8fd8-80e28776b37a"),
+            (&["child", "the-key", "reserve"], "51c9f9bf-eefd-5bfb-a1d3-ae3af920ebf1"),
+            (&["é"], "fc7fd3af-5eb2-5bda-bf9b-68e903731792"),
+        ];
+        for (parts, key) in golden {
+            assert_eq!(IdempotencyKey::derive(parts).as_str(), key, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn where_one_part_ends_and_the_next_begins_makes_a_difference() {
+        let keys = [
+            IdempotencyKey::derive(["a", "bc"]),
+            IdempotencyKey::derive(["ab", "c"]),
+            IdempotencyKey::derive(["abc"]),
+            IdempotencyKey::derive(["abc", ""]),
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(keys.iter().skip(at + 1).all(|other| other != key), "{key}");
         }
     }
 }

@@ -7,7 +7,7 @@ pub(crate) mod inbound;
 mod trace;
 
 pub use hop::{HopCount, HopLimit, MAX_HOPS};
-pub use id::{IdempotencyKey, InvalidCorrelationId, InvalidIdempotencyKey};
+pub use id::{IdempotencyKey, InvalidCorrelationId, InvalidIdempotencyKey, NoInboundKey};
 
 pub(crate) use id::CorrelationId;
 pub(crate) use trace::Trace;
@@ -140,9 +140,7 @@ impl CallContext {
     /// Text that is empty, over 1 KiB or no header value is dropped. An inherited `tracestate` is kept.
     #[must_use]
     pub fn with_traceparent(mut self, parent: impl AsRef<str>) -> Self {
-        Arc::make_mut(&mut self.0)
-            .trace
-            .set_parent(parent.as_ref().as_bytes());
+        Arc::make_mut(&mut self.0).trace.set_parent(parent.as_ref().as_bytes());
         self
     }
 
@@ -151,9 +149,7 @@ impl CallContext {
     /// Text that is empty, over 1 KiB or no header value is dropped.
     #[must_use]
     pub fn with_tracestate(mut self, state: impl AsRef<str>) -> Self {
-        Arc::make_mut(&mut self.0)
-            .trace
-            .set_state([state.as_ref().as_bytes()]);
+        Arc::make_mut(&mut self.0).trace.set_state([state.as_ref().as_bytes()]);
         self
     }
 
@@ -185,6 +181,19 @@ impl CallContext {
         self.0.inbound_idempotency_key.as_ref()
     }
 
+    /// Derives the key of a call that is made for the inbound one: when the caller sends its request again, its calls
+    /// carry the same keys again, so nothing further down is done twice.
+    ///
+    /// `label` names the call among those that this request makes: `"reserve"`, `"charge"`. Another label, or another
+    /// inbound key, gives another key. The key is [`IdempotencyKey::derive`] of `"child"`, the inbound key and the label.
+    ///
+    /// # Errors
+    /// [`NoInboundKey`] where the inbound request carried none, or where the chain begins here.
+    pub fn derive_key(&self, label: impl AsRef<str>) -> Result<IdempotencyKey, NoInboundKey> {
+        let inbound = self.inbound_idempotency_key().ok_or(NoInboundKey)?;
+        Ok(IdempotencyKey::derive(["child", inbound.as_str(), label.as_ref()]))
+    }
+
     /// The trace headers that calls made with this context send: `x-amzn-trace-id`, `traceparent` and the lines of
     /// `tracestate`, those it has.
     pub fn trace_headers(&self) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
@@ -208,10 +217,7 @@ impl CallContext {
     /// The time left when `lambda_reserve` is kept before a Lambda's own deadline; other deadlines count in full.
     pub(crate) fn time_left_with_reserve(&self, now: Instant, lambda_reserve: Duration) -> Option<Duration> {
         let to = |deadline: Instant| deadline.saturating_duration_since(now);
-        let lambda = self
-            .0
-            .lambda_deadline
-            .map(|deadline| to(deadline).saturating_sub(lambda_reserve));
+        let lambda = self.0.lambda_deadline.map(|deadline| to(deadline).saturating_sub(lambda_reserve));
         earlier(lambda, self.0.caller_deadline.map(to))
     }
 }
@@ -227,10 +233,7 @@ impl fmt::Debug for CallContext {
         f.debug_struct("CallContext")
             .field("hop", &self.hop())
             .field("correlation_id", &self.correlation_id())
-            .field(
-                "has_inbound_idempotency_key",
-                &self.0.inbound_idempotency_key.is_some(),
-            )
+            .field("has_inbound_idempotency_key", &self.0.inbound_idempotency_key.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -274,12 +277,7 @@ mod tests {
         let (root, other) = (CallContext::root(), CallContext::root());
         assert_eq!(root.hop(), 0);
         assert_eq!(root.next_hop().unwrap().get(), 1);
-        assert_eq!(
-            uuid::Uuid::parse_str(root.correlation_id())
-                .unwrap()
-                .get_version_num(),
-            4
-        );
+        assert_eq!(uuid::Uuid::parse_str(root.correlation_id()).unwrap().get_version_num(), 4);
         assert_ne!(root.correlation_id(), other.correlation_id());
         assert_eq!(root.inbound_idempotency_key(), None);
         assert_eq!(root.trace_headers().count(), 0);
@@ -302,9 +300,7 @@ mod tests {
 
     #[test]
     fn a_callers_own_correlation_id_is_taken_or_refused_and_never_replaced() {
-        let context = CallContext::root()
-            .with_correlation_id("Order_4711".replace('_', ":"))
-            .unwrap();
+        let context = CallContext::root().with_correlation_id("Order_4711".replace('_', ":")).unwrap();
         assert_eq!(context.correlation_id(), "Order:4711");
         let refused = context.with_correlation_id("a\r\nx-evil: 1").unwrap_err();
         assert!(!format!("{refused} {refused:?}").contains("evil"));
@@ -313,11 +309,7 @@ mod tests {
     #[test]
     fn a_with_method_leaves_other_clones_alone() {
         let first = CallContext::root();
-        let second = first
-            .clone()
-            .with_correlation_id("second")
-            .unwrap()
-            .with_trace_id("Root=1");
+        let second = first.clone().with_correlation_id("second").unwrap().with_trace_id("Root=1");
         assert_ne!(first.correlation_id(), second.correlation_id());
         assert_eq!(first.trace_headers().count(), 0);
     }
@@ -339,9 +331,7 @@ mod tests {
         let now = some_moment();
         let context = CallContext::root().with_lambda_deadline_at(now.wall + millis(3_000), now);
         assert_eq!(context.deadline(), Some(now.monotonic + millis(3_000)));
-        let put_off = context
-            .clone()
-            .with_lambda_deadline_at(now.wall + millis(9_000), now);
+        let put_off = context.clone().with_lambda_deadline_at(now.wall + millis(9_000), now);
         assert_eq!(put_off.deadline(), context.deadline());
         let passed = context.with_lambda_deadline_at(now.wall - millis(1), now);
         assert_eq!(passed.time_left(now.monotonic), Some(Duration::ZERO));
@@ -361,10 +351,7 @@ mod tests {
         let both = lambda.with_deadline(now.monotonic + millis(950));
         assert_eq!(left(&both), Some(millis(900)));
         assert_eq!(both.time_left(now.monotonic), Some(millis(950)));
-        assert_eq!(
-            both.time_left_with_reserve(now.monotonic, Duration::MAX),
-            Some(Duration::ZERO)
-        );
+        assert_eq!(both.time_left_with_reserve(now.monotonic, Duration::MAX), Some(Duration::ZERO));
     }
 
     #[test]
@@ -379,9 +366,18 @@ mod tests {
             ..Parts::clone(&root.0)
         });
         let shown = format!("{keyed:?}");
-        assert!(
-            shown.contains("has_inbound_idempotency_key: true") && !shown.contains("the-key"),
-            "{shown}"
-        );
+        assert!(shown.contains("has_inbound_idempotency_key: true") && !shown.contains("the-key"), "{shown}");
+    }
+
+    #[test]
+    fn a_child_s_key_follows_from_the_inbound_key_and_its_label_alone() {
+        let with =
+            |key: &str| crate::callee::accept([("x-hop-count", "2"), ("x-idempotency-key", key)]).unwrap();
+        let reserve = with("the-key").derive_key("reserve").unwrap();
+        assert_eq!(reserve, with("the-key").derive_key("reserve").unwrap());
+        assert_eq!(reserve, IdempotencyKey::derive(["child", "the-key", "reserve"]));
+        assert_ne!(reserve, with("the-key").derive_key("charge").unwrap());
+        assert_ne!(reserve, with("another").derive_key("reserve").unwrap());
+        assert_eq!(CallContext::root().derive_key("reserve"), Err(NoInboundKey));
     }
 }

@@ -52,10 +52,7 @@ fn kept(name: HeaderName, value: &[u8]) -> Option<HeaderValue> {
         .filter(|value| !value.is_empty() && value.len() <= MOST_BYTES)
         .and_then(|value| HeaderValue::from_bytes(value).ok());
     if value.is_none() {
-        tracing::debug!(
-            header = name.as_str(),
-            "a trace header that cannot be passed on was dropped"
-        );
+        tracing::debug!(header = name.as_str(), "a trace header that cannot be passed on was dropped");
     }
     value
 }
@@ -89,10 +86,7 @@ mod tests {
             ("tracestate", b"b=2 , a=1"),
             ("tracestate", b"\xe9=3"),
         ];
-        assert_eq!(
-            sent(&trace),
-            expected.map(|(name, value)| (name.to_owned(), value.to_vec()))
-        );
+        assert_eq!(sent(&trace), expected.map(|(name, value)| (name.to_owned(), value.to_vec())));
     }
 
     #[test]

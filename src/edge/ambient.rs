@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 /// What the crate asks of the world: the time, a wait and a throw of the dice.
 ///
-/// [`System`] is the world as it is; the test kit brings one that is turned by hand.
+/// A client has the process's own unless the test kit gives it one that is turned by hand.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the test kit's to reach"))]
 pub trait Ambient: Send + Sync + 'static {
     /// Reads both clocks.
     fn now(&self) -> Moment;
@@ -23,6 +24,24 @@ pub trait Ambient: Send + Sync + 'static {
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 }
 
+impl<A: Ambient + ?Sized> Ambient for Arc<A> {
+    fn now(&self) -> Moment {
+        (**self).now()
+    }
+
+    fn draw(&self) -> Draw {
+        (**self).draw()
+    }
+
+    fn id_bits(&self) -> u128 {
+        (**self).id_bits()
+    }
+
+    fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        (**self).sleep(wait)
+    }
+}
+
 /// The process's own clocks and dice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct System;
@@ -31,10 +50,7 @@ impl Ambient for System {
     #[allow(clippy::disallowed_methods, reason = "this is the one clock")]
     fn now(&self) -> Moment {
         // tokio's instant, so that a paused runtime pauses the budgets too.
-        Moment {
-            monotonic: tokio::time::Instant::now().into_std(),
-            wall: SystemTime::now(),
-        }
+        Moment { monotonic: tokio::time::Instant::now().into_std(), wall: SystemTime::now() }
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the one dice")]

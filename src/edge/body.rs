@@ -14,10 +14,7 @@ pub(crate) struct BodyLimits {
 
 impl Default for BodyLimits {
     fn default() -> BodyLimits {
-        BodyLimits {
-            success: 10 * 1024 * 1024,
-            error: 64 * 1024,
-        }
+        BodyLimits { success: 10 * 1024 * 1024, error: 64 * 1024 }
     }
 }
 
@@ -33,20 +30,10 @@ pub(crate) enum Ended {
 
 /// Reads a body up to its limit; of one that goes on the beginning is kept, and its connection is given up.
 pub(crate) async fn read(response: &mut Response, limits: BodyLimits) -> (Bytes, Ended) {
-    let announced = response
-        .content_length()
-        .and_then(|length| usize::try_from(length).ok());
-    let whole = if response.status().is_success() {
-        limits.success
-    } else {
-        limits.error
-    };
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+    let whole = if response.status().is_success() { limits.success } else { limits.error };
     // What is announced as too long need not be read to be known as such.
-    let limit = if announced.is_some_and(|length| length > whole) {
-        whole.min(limits.error)
-    } else {
-        whole
-    };
+    let limit = if announced.is_some_and(|length| length > whole) { whole.min(limits.error) } else { whole };
     let mut body = Body::default();
     let ended = loop {
         match response.chunk().await {
@@ -91,10 +78,28 @@ impl Body {
     }
 
     fn into_bytes(self) -> Bytes {
-        if self.whole.is_empty() {
-            self.first
-        } else {
-            self.whole.freeze()
+        if self.whole.is_empty() { self.first } else { self.whole.freeze() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_comes_in_one_piece_is_not_copied() {
+        let piece = Bytes::from_static(b"whole");
+        let mut body = Body::default();
+        assert!(body.push(piece.clone(), 5));
+        assert_eq!(body.into_bytes().as_ptr(), piece.as_ptr());
+    }
+
+    #[test]
+    fn pieces_are_joined_up_to_the_limit_and_the_first_byte_beyond_is_told() {
+        let mut body = Body::default();
+        for (piece, fits) in [("ab", true), ("", true), ("cd", true), ("ef", false), ("g", false)] {
+            assert_eq!(body.push(Bytes::from_static(piece.as_bytes()), 5), fits, "{piece}");
         }
+        assert_eq!(body.into_bytes(), "abcde");
     }
 }

@@ -18,17 +18,11 @@ pub(crate) struct DateTime {
 impl DateTime {
     /// Spells `at`, which lies within the calendar.
     pub(crate) fn of(at: SystemTime) -> DateTime {
-        let seconds = at
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
+        let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let (year, month, day) = civil_date(seconds / 86_400);
         let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
         let day = format!("{year:04}{month:02}{day:02}");
-        DateTime {
-            full: format!("{day}T{hour:02}{minute:02}{second:02}Z"),
-            day,
-        }
+        DateTime { full: format!("{day}T{hour:02}{minute:02}{second:02}Z"), day }
     }
 }
 
@@ -42,11 +36,7 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
@@ -115,3 +105,50 @@ pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
 }
 
 const END_OF_YEAR_9999: u64 = 253_402_300_799;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+    proptest! {
+        #[test]
+        fn every_date_of_the_calendar_is_the_one_that_http_has(seconds in 0..=END_OF_YEAR_9999) {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            let http = httpdate::fmt_http_date(at);
+            let parts: Vec<&str> = http.split([' ', ':']).collect();
+            let [_, day, month, year, hour, minute, second, "GMT"] = parts.as_slice() else {
+                panic!("{http}");
+            };
+            let month = MONTHS.iter().position(|name| name == month).unwrap() + 1;
+            let spelt = DateTime::of(at);
+            prop_assert_eq!(&spelt.day, &format!("{year}{month:02}{day}"));
+            prop_assert_eq!(spelt.full, format!("{}T{hour}{minute}{second}Z", spelt.day));
+        }
+    }
+
+    #[test]
+    fn the_query_is_sorted_by_name_and_then_by_value() {
+        assert_eq!(query("b=1&a=2&a=10&a-b=0&B=&=x"), "=x&B=&a=10&a=2&a-b=0&b=1");
+        assert_eq!(query(""), "");
+    }
+
+    #[test]
+    fn the_path_is_encoded_once_more_and_its_slashes_are_not() {
+        assert_eq!(path("/prod/a%2Fb/x:y@z/~/"), "/prod/a%252Fb/x%3Ay%40z/~/");
+        assert_eq!(path("/"), "/");
+    }
+
+    #[test]
+    fn values_lose_the_spaces_that_no_proxy_keeps() {
+        let mut headers = HeaderMap::new();
+        let name = HeaderName::from_static("x-a");
+        headers.append(&name, "  a   b  ".parse().unwrap());
+        headers.append(&name, "c\td".parse().unwrap());
+        headers.append(&name, "".parse().unwrap());
+        assert_eq!(values(&headers, &name), "a b,c\td,");
+    }
+}

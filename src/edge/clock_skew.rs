@@ -43,11 +43,7 @@ impl ClockSkew {
     pub(crate) fn corrected(&self, wall: SystemTime) -> SystemTime {
         let offset = self.seconds();
         let distance = Duration::from_secs(offset.unsigned_abs());
-        let moved = if offset < 0 {
-            wall.checked_sub(distance)
-        } else {
-            wall.checked_add(distance)
-        };
+        let moved = if offset < 0 { wall.checked_sub(distance) } else { wall.checked_add(distance) };
         moved.unwrap_or(wall)
     }
 }
@@ -80,9 +76,7 @@ pub(crate) fn measure(headers: &HeaderMap, sent: Moment, received: Moment) -> Op
 }
 
 fn rounded(gap: Duration) -> i64 {
-    let seconds = gap
-        .as_secs()
-        .saturating_add(u64::from(gap.subsec_millis() >= 500));
+    let seconds = gap.as_secs().saturating_add(u64::from(gap.subsec_millis() >= 500));
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
@@ -99,10 +93,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn after(moment: Moment, time: Duration) -> Moment {
-        Moment {
-            monotonic: moment.monotonic + time,
-            wall: moment.wall + time,
-        }
+        Moment { monotonic: moment.monotonic + time, wall: moment.wall + time }
     }
 
     fn dated(at: SystemTime) -> HeaderMap {
@@ -129,19 +120,14 @@ mod tests {
         for at in [sent.wall, sent.wall + Duration::from_secs(300), woken.wall] {
             assert_eq!(measure(&dated(at), sent, woken), Some(0));
         }
-        assert_eq!(
-            measure(&dated(woken.wall + Duration::from_secs(300)), sent, woken),
-            Some(600)
-        );
+        assert_eq!(measure(&dated(woken.wall + Duration::from_secs(300)), sent, woken), Some(600));
     }
 
     #[test]
     fn a_clock_that_was_set_back_in_flight_is_measured_when_the_answer_came() {
         let sent = some_moment();
-        let received = Moment {
-            wall: sent.wall - Duration::from_secs(3_600),
-            ..after(sent, Duration::from_secs(1))
-        };
+        let received =
+            Moment { wall: sent.wall - Duration::from_secs(3_600), ..after(sent, Duration::from_secs(1)) };
         assert_eq!(measure(&dated(received.wall), sent, received), Some(0));
     }
 
@@ -152,15 +138,9 @@ mod tests {
         assert_eq!(measure(&headers, sent, sent), Some(9_000));
         let limit = Duration::from_secs(900);
         assert!(measure(&headers, sent, after(sent, limit)).is_some());
-        assert_eq!(
-            measure(&headers, sent, after(sent, limit + Duration::from_secs(1))),
-            None
-        );
+        assert_eq!(measure(&headers, sent, after(sent, limit + Duration::from_secs(1))), None);
         // Frozen: the wall clock alone went on.
-        let woken = Moment {
-            wall: sent.wall + Duration::from_secs(3_600),
-            ..sent
-        };
+        let woken = Moment { wall: sent.wall + Duration::from_secs(3_600), ..sent };
         assert_eq!(measure(&headers, sent, woken), None);
         headers.insert(AGE, HeaderValue::from_static("0"));
         assert_eq!(measure(&headers, sent, sent), None);

@@ -26,12 +26,7 @@ pub(crate) struct State {
 impl State {
     /// What a caller gets, or has to do.
     pub(crate) fn step(&self, now: Moment, settings: &CacheSettings) -> Step {
-        // A load that is long overdue belongs to a runtime that nobody drives.
-        let overdue = settings.load_timeout.saturating_add(OVERDUE);
-        let flight = self
-            .flight
-            .as_ref()
-            .filter(|flight| now.since(&flight.began) <= overdue);
+        let flight = self.flight_under_way(now, settings);
         if let Some(held) = self.held.as_ref().filter(|held| held.is_usable(now, settings)) {
             let quiet = self.quiet.is_some_and(|(since, time)| now.since(&since) < time);
             return if held.is_due(now) && flight.is_none() && !quiet {
@@ -40,23 +35,35 @@ impl State {
                 Step::Use(held.credentials.clone())
             };
         }
-        match (flight, &self.failure) {
+        self.step_beside(now, settings)
+    }
+
+    /// What a caller has to do to get another set than the one in use, which stays in use meanwhile.
+    pub(crate) fn step_beside(&self, now: Moment, settings: &CacheSettings) -> Step {
+        match (self.flight_under_way(now, settings), &self.failure) {
             (Some(flight), _) => Step::Join(flight.result.clone()),
             (None, Some((at, fault))) if now.since(at) < settings.failure_kept => Step::Fail(fault.clone()),
             (None, _) => Step::Load,
         }
     }
 
+    /// A load that is long overdue belongs to a runtime that nobody drives.
+    fn flight_under_way(&self, now: Moment, settings: &CacheSettings) -> Option<&Flight> {
+        let overdue = settings.load_timeout.saturating_add(OVERDUE);
+        self.flight.as_ref().filter(|flight| now.since(&flight.began) <= overdue)
+    }
+
+    /// Whether the set in use is this one, and came from the provider a short while ago.
+    pub(crate) fn is_young(&self, credentials: &Credentials, now: Moment, settings: &CacheSettings) -> bool {
+        let held = self.held.as_ref().filter(|held| same(&held.credentials, credentials));
+        held.is_some_and(|held| now.since(&held.loaded) < settings.young)
+    }
+
     /// Begins a load: its number, and the end by which its result is told.
     pub(crate) fn take_off(&mut self, now: Moment, early: bool) -> (u64, watch::Sender<Option<Loaded>>) {
         let (sender, receiver) = watch::channel(None);
         self.flights = self.flights.wrapping_add(1);
-        self.flight = Some(Flight {
-            id: self.flights,
-            began: now,
-            early,
-            result: receiver,
-        });
+        self.flight = Some(Flight { id: self.flights, began: now, early, result: receiver });
         (self.flights, sender)
     }
 
@@ -76,10 +83,8 @@ impl State {
         let changed = !same(&held.credentials, refused);
         let asked =
             |(at, pair): &(Moment, Credentials)| same(pair, refused) && now.since(at) < settings.failure_kept;
-        (changed || self.unchanged.as_ref().is_some_and(asked)).then(|| Refreshed {
-            credentials: held.credentials.clone(),
-            changed,
-        })
+        (changed || self.unchanged.as_ref().is_some_and(asked))
+            .then(|| Refreshed { credentials: held.credentials.clone(), changed })
     }
 
     /// Notes that the provider gave the refused set again.
@@ -129,12 +134,7 @@ impl State {
             return;
         }
         let doubled = FIRST_BACK_OFF.saturating_mul(1 << self.without_gain.min(8));
-        self.quiet = Some((
-            now,
-            doubled
-                .min(LONGEST_BACK_OFF)
-                .saturating_add(draw.up_to(FIRST_BACK_OFF)),
-        ));
+        self.quiet = Some((now, doubled.min(LONGEST_BACK_OFF).saturating_add(draw.up_to(FIRST_BACK_OFF))));
         self.without_gain = self.without_gain.saturating_add(1);
     }
 }
@@ -148,6 +148,9 @@ pub(crate) struct CacheSettings {
     pub(crate) failure_kept: Duration,
     /// How long one load may take: 5 seconds.
     pub(crate) load_timeout: Duration,
+    /// How long a set is trusted to be right when a 401 may as well be about the user's token: 1 minute. Otherwise every
+    /// bad token of a user would send this client to the provider.
+    pub(crate) young: Duration,
 }
 
 impl Default for CacheSettings {
@@ -156,6 +159,7 @@ impl Default for CacheSettings {
             early: Duration::from_secs(300),
             failure_kept: Duration::from_secs(1),
             load_timeout: Duration::from_secs(5),
+            young: Duration::from_secs(60),
         }
     }
 }
@@ -164,6 +168,7 @@ impl Default for CacheSettings {
 #[derive(Clone, Debug)]
 pub(crate) struct Refreshed {
     /// The credentials to use from now on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a call asks the cache anew before it signs"))]
     pub(crate) credentials: Credentials,
     /// Whether they differ from the refused ones in id, secret or token.
     pub(crate) changed: bool,

@@ -27,14 +27,7 @@ impl CredentialCache {
         ambient: Arc<dyn Ambient>,
         settings: CacheSettings,
     ) -> CredentialCache {
-        CredentialCache {
-            shared: Arc::new(Shared {
-                provider,
-                ambient,
-                settings,
-                state: Mutex::default(),
-            }),
-        }
+        CredentialCache { shared: Arc::new(Shared { provider, ambient, settings, state: Mutex::default() }) }
     }
 
     /// The credentials to sign with now, waiting at most `within` for the provider.
@@ -85,19 +78,51 @@ impl CredentialCache {
         let credentials = self.get(within).await?;
         let changed = !same(&credentials, refused);
         if !changed {
-            self.shared
-                .lock()
-                .note_unchanged(self.shared.ambient.now(), &credentials);
+            self.shared.lock().note_unchanged(self.shared.ambient.now(), &credentials);
         }
         Ok(Refreshed { credentials, changed })
+    }
+
+    /// Other credentials than those that are suspected, if the provider has any, waiting at most `within` for it.
+    ///
+    /// Unlike [`refresh`](Self::refresh), for an answer that may be about something else: the set in use stays in use
+    /// until another is there, so that one refused call takes nothing from the others.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub(crate) async fn renew(
+        &self,
+        suspected: &Credentials,
+        within: Duration,
+    ) -> Result<Refreshed, CredentialsFault> {
+        let result = match self.shared.ask_beside(suspected) {
+            Beside::Known(known) => return Ok(known),
+            Beside::Asked(Asked::Answer(Err(fault))) => return Err(fault),
+            Beside::Asked(Asked::Answer(Ok(credentials))) => {
+                let changed = !same(&credentials, suspected);
+                return Ok(Refreshed { credentials, changed });
+            }
+            Beside::Asked(Asked::Wait(result)) => result,
+        };
+        let late = |_| Err(CredentialsFault::TimedOut(within));
+        let credentials = tokio::time::timeout(within, wait(result)).await.unwrap_or_else(late)?;
+        let changed = !same(&credentials, suspected);
+        if !changed {
+            self.shared.lock().note_unchanged(self.shared.ambient.now(), &credentials);
+        }
+        Ok(Refreshed { credentials, changed })
+    }
+
+    /// Whether these credentials were loaded so lately that asking the provider again would only be a burden.
+    pub(crate) fn is_young(&self, credentials: &Credentials) -> bool {
+        let now = self.shared.ambient.now();
+        self.shared.lock().is_young(credentials, now, &self.shared.settings)
     }
 }
 
 impl fmt::Debug for CredentialCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CredentialCache")
-            .field("settings", &self.shared.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("CredentialCache").field("settings", &self.shared.settings).finish_non_exhaustive()
     }
 }
 
@@ -118,18 +143,12 @@ impl Shared {
         let now = self.ambient.now();
         let mut state = self.lock();
         let step = state.step(now, &self.settings);
-        let flight = step
-            .begins_a_load()
-            .then(|| state.take_off(now, matches!(step, Step::UseAndRefresh(_))));
+        let flight =
+            step.begins_a_load().then(|| state.take_off(now, matches!(step, Step::UseAndRefresh(_))));
         drop(state);
         let begun = flight.map(|(id, sender)| {
             let result = sender.subscribe();
-            self.spawn(Landing {
-                shared: Arc::clone(self),
-                id,
-                sender,
-                landed: false,
-            });
+            self.spawn(Landing { shared: Arc::clone(self), id, sender, landed: false });
             result
         });
         match (step, begun) {
@@ -138,6 +157,29 @@ impl Shared {
             (Step::Join(result), _) | (Step::Load, Some(result)) => Asked::Wait(result),
             (Step::Load, None) => Asked::Answer(Err(CredentialsFault::Abandoned)),
         }
+    }
+
+    /// Finds the load that brings other credentials beside those in use; begins it where nobody has.
+    fn ask_beside(self: &Arc<Self>, suspected: &Credentials) -> Beside {
+        let now = self.ambient.now();
+        let mut state = self.lock();
+        if let Some(known) = state.known(suspected, now, &self.settings) {
+            return Beside::Known(known);
+        }
+        let step = state.step_beside(now, &self.settings);
+        let begun = step.begins_a_load().then(|| state.take_off(now, true));
+        drop(state);
+        Beside::Asked(match (step, begun) {
+            (Step::Fail(fault), _) => Asked::Answer(Err(fault)),
+            (Step::Join(result), _) => Asked::Wait(result),
+            (Step::Use(credentials) | Step::UseAndRefresh(credentials), _) => Asked::Answer(Ok(credentials)),
+            (Step::Load, Some((id, sender))) => {
+                let result = sender.subscribe();
+                self.spawn(Landing { shared: Arc::clone(self), id, sender, landed: false });
+                Asked::Wait(result)
+            }
+            (Step::Load, None) => Asked::Answer(Err(CredentialsFault::Abandoned)),
+        })
     }
 
     /// Loads in a task of its own, so that no caller's end is the end of the load.
@@ -162,6 +204,11 @@ enum Asked {
     Wait(watch::Receiver<Option<Loaded>>),
 }
 
+enum Beside {
+    Asked(Asked),
+    Known(Refreshed),
+}
+
 async fn wait(mut result: watch::Receiver<Option<Loaded>>) -> Loaded {
     let loaded = result.wait_for(Option::is_some).await;
     let loaded = loaded.ok().and_then(|loaded| loaded.clone());
@@ -174,9 +221,7 @@ async fn load(landing: Landing) {
     let loaded = match tokio::time::timeout(limit, provider.provide_credentials()).await {
         Ok(Ok(credentials)) => Ok(credentials),
         Ok(Err(error)) => Err(CredentialsFault::Provider(Arc::new(error))),
-        Err(_) => provider
-            .fallback_on_interrupt()
-            .ok_or(CredentialsFault::ProviderTimedOut(limit)),
+        Err(_) => provider.fallback_on_interrupt().ok_or(CredentialsFault::ProviderTimedOut(limit)),
     };
     landing.land(loaded);
 }
@@ -205,11 +250,7 @@ impl Drop for Landing {
     fn drop(&mut self) {
         if !self.landed {
             let panicked = std::thread::panicking();
-            self.settle(Err(if panicked {
-                CredentialsFault::Panicked
-            } else {
-                CredentialsFault::Abandoned
-            }));
+            self.settle(Err(if panicked { CredentialsFault::Panicked } else { CredentialsFault::Abandoned }));
         }
     }
 }
@@ -217,11 +258,11 @@ impl Drop for Landing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::moment::{Draw, Moment, some_moment};
+    use crate::edge::hand::Hand;
+    use crate::policy::moment::{Draw, some_moment};
     use aws_credential_types::provider::error::CredentialsError;
     use aws_credential_types::provider::{self, ProvideCredentials, future};
     use std::error::Error;
-    use std::pin::Pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::SystemTime;
     use tokio::sync::Semaphore;
@@ -229,35 +270,6 @@ mod tests {
 
     const PLENTY: Duration = Duration::from_secs(3_600);
     const HOUR: Duration = Duration::from_secs(3_600);
-
-    /// Both clocks, turned by hand.
-    struct Hand(Mutex<(Moment, Draw)>);
-
-    impl Hand {
-        fn advance(&self, time: Duration) {
-            let mut now = self.0.lock().unwrap();
-            now.0.monotonic += time;
-            now.0.wall += time;
-        }
-
-        fn thaw_after(&self, time: Duration) {
-            self.0.lock().unwrap().0.wall += time;
-        }
-    }
-
-    impl Ambient for Hand {
-        fn now(&self) -> Moment {
-            self.0.lock().unwrap().0
-        }
-
-        fn draw(&self) -> Draw {
-            self.0.lock().unwrap().1
-        }
-
-        fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            Box::pin(std::future::pending())
-        }
-    }
 
     type Script = Box<dyn Fn(usize) -> Answer + Send + Sync>;
 
@@ -336,7 +348,7 @@ mod tests {
         }
 
         fn of(provider: Scripted) -> Rig {
-            let clock = Arc::new(Hand(Mutex::new((some_moment(), Draw::LOWEST))));
+            let clock = Hand::new();
             let provider = Arc::new(provider);
             let shared =
                 SharedCredentialsProvider::from(Arc::clone(&provider) as Arc<dyn ProvideCredentials>);
@@ -363,13 +375,7 @@ mod tests {
     }
 
     fn set(number: usize, expiry: Option<SystemTime>) -> Credentials {
-        Credentials::new(
-            format!("AKID{number}"),
-            "secret",
-            Some("token".into()),
-            expiry,
-            "test",
-        )
+        Credentials::new(format!("AKID{number}"), "secret", Some("token".into()), expiry, "test")
     }
 
     fn lasting(number: usize, time: Duration) -> Credentials {
@@ -468,7 +474,7 @@ mod tests {
     #[tokio::test]
     async fn jitter_gives_away_at_most_a_fifth_of_the_early_window() {
         let rig = Rig::new(hourly);
-        rig.clock.0.lock().unwrap().1 = Draw::HIGHEST;
+        rig.clock.throw(Draw::HIGHEST);
         assert_eq!(rig.id().await, "AKID0");
         rig.clock.advance(HOUR - Duration::from_secs(241));
         rig.id().await;
@@ -497,18 +503,12 @@ mod tests {
             rig.clock.advance(Duration::from_secs(1));
         }
         // Tried at 0, then after 2, 4, 8, 16 and 32 more seconds less what is left.
-        assert_eq!(
-            (asked[0], asked[1], asked[2], asked[6], asked[14], asked[30]),
-            (2, 2, 3, 4, 5, 6)
-        );
+        assert_eq!((asked[0], asked[1], asked[2], asked[6], asked[14], asked[30]), (2, 2, 3, 4, 5, 6));
         assert_eq!(rig.asked(), 6);
         rig.clock.advance(Duration::from_secs(1));
         let fault = rig.cache.get(PLENTY).await.unwrap_err();
         assert!(matches!(fault, CredentialsFault::Provider(_)));
-        assert_eq!(
-            fault.source().unwrap().to_string(),
-            CredentialsError::provider_error("").to_string()
-        );
+        assert_eq!(fault.source().unwrap().to_string(), CredentialsError::provider_error("").to_string());
     }
 
     #[tokio::test]
@@ -563,14 +563,8 @@ mod tests {
     #[tokio::test]
     async fn a_provider_that_panics_is_a_typed_fault_and_is_asked_again_later() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Panic } else { hourly(asked) });
-        assert!(matches!(
-            rig.cache.get(PLENTY).await.unwrap_err(),
-            CredentialsFault::Panicked
-        ));
-        assert!(matches!(
-            rig.cache.get(PLENTY).await.unwrap_err(),
-            CredentialsFault::Panicked
-        ));
+        assert!(matches!(rig.cache.get(PLENTY).await.unwrap_err(), CredentialsFault::Panicked));
+        assert!(matches!(rig.cache.get(PLENTY).await.unwrap_err(), CredentialsFault::Panicked));
         assert_eq!(rig.asked(), 1);
         rig.clock.advance(Duration::from_secs(1));
         assert_eq!(rig.id().await, "AKID1");
@@ -579,12 +573,7 @@ mod tests {
     #[test]
     fn a_runtime_that_is_shut_down_takes_its_load_with_it_and_no_other() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
-        let runtime = || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-        };
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let first = runtime();
         let cache = rig.cache.clone();
         first.spawn(async move { cache.get(PLENTY).await });
@@ -595,14 +584,24 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_that_waited_for_the_load_of_a_dying_runtime_begins_its_own() {
+        let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (dying, living) = (runtime(), runtime());
+        let get = |cache: CredentialCache| async move { cache.get(PLENTY).await };
+        dying.spawn(get(rig.cache.clone()));
+        dying.block_on(rig.settle());
+        let waiting = living.spawn(get(rig.cache.clone()));
+        living.block_on(rig.settle());
+        assert_eq!(rig.asked(), 1);
+        drop(dying);
+        assert_eq!(living.block_on(waiting).unwrap().unwrap().access_key_id(), "AKID1");
+    }
+
+    #[test]
     fn a_load_that_nobody_drives_any_more_is_replaced() {
         let rig = Rig::new(|asked| if asked == 0 { Answer::Hang } else { hourly(asked) });
-        let runtime = || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap()
-        };
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let idle = runtime();
         let cache = rig.cache.clone();
         idle.spawn(async move { cache.get(PLENTY).await });

@@ -56,10 +56,7 @@ mod tests {
             ("AWS_SESSION_TOKEN", "token"),
         ])
         .unwrap();
-        assert_eq!(
-            (found.access_key_id(), found.secret_access_key()),
-            ("AKID", "secret")
-        );
+        assert_eq!((found.access_key_id(), found.secret_access_key()), ("AKID", "secret"));
         assert_eq!((found.session_token(), found.expiry()), (Some("token"), None));
     }
 
@@ -80,13 +77,7 @@ mod tests {
             error.source().unwrap().to_string()
         };
         assert_eq!(missing(&[]), "AWS_ACCESS_KEY_ID is not set");
-        assert_eq!(
-            missing(&[("AWS_ACCESS_KEY_ID", "  ")]),
-            "AWS_ACCESS_KEY_ID is not set"
-        );
-        assert_eq!(
-            missing(&[("AWS_ACCESS_KEY_ID", "a")]),
-            "AWS_SECRET_ACCESS_KEY is not set"
-        );
+        assert_eq!(missing(&[("AWS_ACCESS_KEY_ID", "  ")]), "AWS_ACCESS_KEY_ID is not set");
+        assert_eq!(missing(&[("AWS_ACCESS_KEY_ID", "a")]), "AWS_SECRET_ACCESS_KEY is not set");
     }
 }

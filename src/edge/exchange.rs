@@ -4,19 +4,24 @@ use crate::context::headers::{ATTEMPT_COUNT, TIME_BUDGET_MS};
 use crate::edge::ambient::Ambient;
 use crate::edge::body::BodyLimits;
 use crate::edge::clock_skew::{ClockSkew, measure};
+use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
 use crate::edge::order::Order;
+use crate::edge::path::Path;
+use crate::edge::redact::Secrets;
 use crate::edge::sigv4::{BodyHash, Signer};
+use crate::edge::target::BaseUrl;
 use crate::edge::transport::{Exchanged, Transport, header_bytes};
+use crate::edge::user_token::{UserToken, UserTokenSource};
 use crate::edge::{Seen, Shown};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Cause, Error};
+use crate::error_kind::ErrorKind;
 use crate::policy::classify::Recovery;
-use crate::policy::gateway::{ErrorBody, first_sentence};
 use crate::policy::moment::Moment;
 use aws_credential_types::Credentials;
 use bytes::Bytes;
 use http::header::DATE;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -27,7 +32,11 @@ pub(crate) trait Exchange: Sync {
     type Identity: Send + Sync;
 
     /// Finds out who signs, within the time given.
-    fn identity(&self, within: Duration) -> impl Future<Output = Result<Self::Identity, Error>> + Send;
+    fn identity(
+        &self,
+        order: &Order,
+        within: Duration,
+    ) -> impl Future<Output = Result<Self::Identity, Error>> + Send;
 
     /// Signs anew and sends once; an error means that nothing could be signed.
     /// `timeout` covers everything to the last byte of the body.
@@ -39,14 +48,15 @@ pub(crate) trait Exchange: Sync {
         timeout: Duration,
     ) -> impl Future<Output = Result<Seen, Error>> + Send;
 
-    /// Puts right what the gateway refused; false if sending again is pointless.
+    /// Puts right what the gateway refused; an error says why sending again is pointless.
     fn recover(
         &self,
         recovery: Recovery,
+        order: &Order,
         refused: &Self::Identity,
         seen: Option<&Seen>,
         within: Duration,
-    ) -> impl Future<Output = bool> + Send;
+    ) -> impl Future<Output = Result<(), &'static str>> + Send;
 }
 
 /// The edge of one client: who signs, how, by which clock, over which connections.
@@ -60,6 +70,14 @@ pub(crate) struct Edge {
     pub(crate) header_limit: usize,
     /// The value of `x-apigw-api-id`, for an endpoint's own DNS name.
     pub(crate) api_id: Option<HeaderValue>,
+    pub(crate) user_tokens: Option<Arc<dyn UserTokenSource>>,
+    pub(crate) user_token_header: HeaderName,
+}
+
+/// Who signs an attempt, and for which user.
+pub(crate) struct Identity {
+    credentials: Credentials,
+    user_token: Option<UserToken>,
 }
 
 impl Edge {
@@ -68,9 +86,36 @@ impl Edge {
         self.signer.body_hash(body)
     }
 
+    /// Fetches credentials and opens a connection ahead of the first call, each within `within`.
+    ///
+    /// The HTTP client knows no bare connecting, so it is an unsigned HEAD of the base URL, whose answer says nothing.
+    pub(crate) async fn warm_up(&self, base: &BaseUrl, within: Duration) -> Result<(), Error> {
+        self.credentials.get(within).await.map_err(no_credentials)?;
+        let target = base.target(&Path::default(), &[])?;
+        let limits = BodyLimits { success: 0, error: 0 };
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        match self.transport.exchange(&Method::HEAD, &target, headers, body, within, limits).await {
+            Exchanged::NeverSent { reason, source, .. } => {
+                let mut error = Error::of(ErrorKind::Transport, None, reason);
+                error.inner_mut().cause = Some(source);
+                Err(error)
+            }
+            Exchanged::Lost { how, source, .. } => {
+                let mut error = Error::of(ErrorKind::Transport, None, how.as_str().to_owned());
+                error.inner_mut().cause = Some(source);
+                Err(error)
+            }
+            Exchanged::Answered { .. } => Ok(()),
+        }
+    }
+
     /// The unsigned headers of one attempt.
-    fn template(&self, order: &Order, number: u32, timeout: Duration) -> HeaderMap {
+    fn template(&self, order: &Order, identity: &Identity, number: u32, timeout: Duration) -> HeaderMap {
         let mut headers = order.headers.clone();
+        if let Some(token) = &identity.user_token {
+            // Sensitive, so the signer leaves it out.
+            headers.insert(self.user_token_header.clone(), token.value().clone());
+        }
         headers.insert(ATTEMPT_COUNT, HeaderValue::from(number));
         if let Some(id) = &self.api_id {
             headers.insert("x-apigw-api-id", id.clone());
@@ -83,56 +128,31 @@ impl Edge {
     }
 
     /// What an exchange showed, with what its `Date` tells, and without what it must not tell.
-    fn seen(
-        &self,
-        exchanged: Exchanged,
-        (sent, signed): (Moment, SystemTime),
-        credentials: &Credentials,
-    ) -> Seen {
+    fn seen(&self, exchanged: Exchanged, (sent, offset): (Moment, i64), identity: &Identity) -> Seen {
         let ended = self.ambient.now();
         let mut received = ended;
         let (mut clock_gap, mut signature_age) = (None, None);
         let shown = match exchanged {
-            Exchanged::Answered {
-                status,
-                headers,
-                body,
-                oversized,
-                sent,
-                received: head,
-            } => {
+            Exchanged::Answered { status, headers, body, oversized, broken, sent, received: head } => {
                 received = head;
                 let gap = measure(&headers, sent, received);
                 // The gap to the clock that signed, which is ours with the offset that was in force.
-                clock_gap = gap.map(|gap| gap.saturating_sub(self.skew.seconds()));
-                signature_age = date(&headers).map(|date| seconds_between(signed, date));
+                clock_gap = gap.map(|gap| gap.saturating_sub(offset));
+                signature_age =
+                    date(&headers).map(|date| seconds_between(sent.wall, date).saturating_sub(offset));
                 if let Some(gap) = gap.filter(|_| status != http::StatusCode::FORBIDDEN) {
                     self.skew.note(gap, false);
                 }
-                let body = if status.is_success() {
-                    body
-                } else {
-                    without_echo(&headers, body, credentials)
-                };
-                Shown::Answered {
-                    status,
-                    headers,
-                    body,
-                    oversized,
+                let (mut headers, mut body) = (headers, body);
+                if !status.is_success() {
+                    let secrets = Secrets::of(&identity.credentials, identity.user_token.as_ref());
+                    body = secrets.clear_body(&headers, body);
+                    secrets.clear_headers(&mut headers);
                 }
+                Shown::Answered { status, headers, body, oversized, broken }
             }
-            Exchanged::Lost {
-                how, thawed, source, ..
-            } => Shown::Lost {
-                how,
-                thawed,
-                cause: source,
-            },
-            Exchanged::NeverSent { why, reason, source } => Shown::NeverSent {
-                why,
-                reason,
-                cause: source,
-            },
+            Exchanged::Lost { how, thawed, source, .. } => Shown::Lost { how, thawed, cause: source },
+            Exchanged::NeverSent { why, reason, source } => Shown::NeverSent { why, reason, cause: source },
         };
         Seen {
             shown,
@@ -147,115 +167,120 @@ impl Edge {
 }
 
 impl Exchange for Edge {
-    type Identity = Credentials;
+    type Identity = Identity;
 
-    async fn identity(&self, within: Duration) -> Result<Credentials, Error> {
-        self.credentials.get(within).await.map_err(|fault| {
-            let mut error = Error::of(ErrorKind::Credentials, None, fault.to_string());
-            error.inner_mut().cause = Some(Box::new(fault));
-            error
-        })
+    async fn identity(&self, order: &Order, within: Duration) -> Result<Identity, Error> {
+        let began = self.ambient.now();
+        let credentials = self.credentials.get(within).await.map_err(no_credentials)?;
+        let user_token = match (&order.user_token, &self.user_tokens) {
+            (Some(own), _) => Some(own.clone()),
+            (None, Some(source)) => {
+                let left = within.saturating_sub(self.ambient.now().since(&began));
+                let late = |_| Err("no user token in the time that was left".into());
+                let given = tokio::time::timeout(left, source.user_token(None)).await.unwrap_or_else(late);
+                Some(given.map_err(no_user_token)?)
+            }
+            (None, None) => None,
+        };
+        Ok(Identity { credentials, user_token })
     }
 
     async fn attempt(
         &self,
         order: &Order,
-        credentials: &Credentials,
+        identity: &Identity,
         number: u32,
         timeout: Duration,
     ) -> Result<Seen, Error> {
-        let template = self.template(order, number, timeout);
+        let template = self.template(order, identity, number, timeout);
         let sent = self.ambient.now();
-        let signing_time = self.skew.corrected(sent.wall);
+        let (offset, signing_time) = (self.skew.seconds(), self.skew.corrected(sent.wall));
+        let (hash, credentials) = (&order.body_hash, &identity.credentials);
         let signed = self
             .signer
-            .sign(
-                &order.method,
-                &order.target,
-                &template,
-                &order.body_hash,
-                credentials,
-                signing_time,
-            )
+            .sign(&order.method, &order.target, &template, hash, credentials, signing_time)
             .map_err(|fault| Error::of(ErrorKind::Credentials, None, fault.to_string()))?;
         let headers = signed.into_headers();
         let size = header_bytes(&headers, &order.target);
         if size > self.header_limit {
-            let reason = format!(
-                "{size} bytes with the signature, the limit is {}",
-                self.header_limit
-            );
+            let reason = format!("{size} bytes with the signature, the limit is {}", self.header_limit);
             return Err(Error::too_large("headers", reason));
         }
-        let limits = BodyLimits {
-            success: order.response_body_limit,
-            error: order.error_body_limit,
-        };
+        let limits = BodyLimits { success: order.response_body_limit, error: order.error_body_limit };
         let body = order.body.clone();
-        let exchanged = self
-            .transport
-            .exchange(&order.method, &order.target, headers, body, timeout, limits)
-            .await;
-        Ok(self.seen(exchanged, (sent, signing_time), credentials))
+        let exchanged =
+            self.transport.exchange(&order.method, &order.target, headers, body, timeout, limits).await;
+        Ok(self.seen(exchanged, (sent, offset), identity))
     }
 
     async fn recover(
         &self,
         recovery: Recovery,
-        refused: &Credentials,
+        order: &Order,
+        refused: &Identity,
         seen: Option<&Seen>,
         within: Duration,
-    ) -> bool {
+    ) -> Result<(), &'static str> {
         match recovery {
             Recovery::Clock => {
                 if let Some(gap) = seen.and_then(Seen::raw_gap) {
                     self.skew.note(gap, true);
                 }
-                true
+                Ok(())
             }
+            // Sent again whether or not others can be had: the answer may have been about the way, not the key.
             Recovery::Signature => {
-                // Sent again whether or not others can be had: the answer may have been about the way, not the key.
-                let _ = self.credentials.refresh(refused, within).await;
-                true
+                let _ = self.credentials.renew(&refused.credentials, within).await;
+                Ok(())
             }
-            Recovery::Credentials | Recovery::Identity => self
-                .credentials
-                .refresh(refused, within)
-                .await
-                .is_ok_and(|refreshed| refreshed.changed),
+            Recovery::Credentials => {
+                let refreshed = self.credentials.refresh(&refused.credentials, within).await;
+                let changed = refreshed.is_ok_and(|refreshed| refreshed.changed);
+                changed.then_some(()).ok_or("no other credentials than the refused ones can be had")
+            }
+            Recovery::Identity => {
+                let another = self.another_user_token(order, refused, within).await;
+                // Both, even if the token did change: either may be what was refused.
+                let changed = another | self.other_credentials(refused, within).await;
+                changed.then_some(()).ok_or("neither other credentials nor another user token can be had")
+            }
         }
     }
 }
 
-/// An error's body that quotes the signed request is cut to its first sentence, for the token is in it.
-fn without_echo(headers: &HeaderMap, body: Bytes, credentials: &Credentials) -> Bytes {
-    let holds = |needle: &[u8]| {
-        !needle.is_empty()
-            && body
-                .windows(needle.len())
-                .any(|window| window.eq_ignore_ascii_case(needle))
-    };
-    let token = credentials.session_token().unwrap_or_default().as_bytes();
-    if !holds(b"x-amz-security-token") && !holds(token) {
-        return body;
+impl Edge {
+    async fn another_user_token(&self, order: &Order, refused: &Identity, within: Duration) -> bool {
+        let source = self.user_tokens.as_ref().filter(|_| order.user_token.is_none());
+        let (Some(source), Some(old)) = (source, &refused.user_token) else { return false };
+        let given = tokio::time::timeout(within, source.user_token(Some(old))).await;
+        given.is_ok_and(|given| given.is_ok_and(|new| new != *old))
     }
-    let message = ErrorBody::read(headers, &body).message.unwrap_or_default();
-    let sentence = first_sentence(&message);
-    let still_told = sentence.contains("x-amz-security-token")
-        || (!token.is_empty()
-            && sentence
-                .as_bytes()
-                .windows(token.len())
-                .any(|window| window == token));
-    Bytes::from(if still_told {
-        String::new()
-    } else {
-        sentence.to_owned()
-    })
+
+    /// Whether the provider has other credentials than those of a call that got a 401; not asked about young ones.
+    async fn other_credentials(&self, refused: &Identity, within: Duration) -> bool {
+        if self.credentials.is_young(&refused.credentials) {
+            return false;
+        }
+        self.credentials.renew(&refused.credentials, within).await.is_ok_and(|renewed| renewed.changed)
+    }
+}
+
+fn no_credentials(fault: CredentialsFault) -> Error {
+    let mut error = Error::of(ErrorKind::Credentials, None, fault.to_string());
+    error.inner_mut().cause = Some(Box::new(fault));
+    error
+}
+
+fn no_user_token(cause: Cause) -> Error {
+    let mut error = Error::of(ErrorKind::Credentials, None, "the source of the user's token failed".into());
+    error.inner_mut().cause = Some(cause);
+    error
 }
 
 fn date(headers: &HeaderMap) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
+    let mut dates = headers.get_all(DATE).iter();
+    let (date, None) = (dates.next()?, dates.next()) else { return None };
+    httpdate::parse_http_date(date.to_str().ok()?).ok()
 }
 
 fn seconds_between(earlier: SystemTime, later: SystemTime) -> i64 {

@@ -19,19 +19,12 @@ pub(crate) struct Fault {
 impl Fault {
     /// Makes a fault of `field`.
     pub(crate) fn new(field: &'static str, reason: impl Into<String>) -> Fault {
-        Fault {
-            field,
-            reason: reason.into(),
-            too_large: false,
-        }
+        Fault { field, reason: reason.into(), too_large: false }
     }
 
     /// Makes a fault of `field` for passing a limit on size.
     pub(crate) fn too_large(field: &'static str, reason: impl Into<String>) -> Fault {
-        Fault {
-            too_large: true,
-            ..Fault::new(field, reason)
-        }
+        Fault { too_large: true, ..Fault::new(field, reason) }
     }
 }
 

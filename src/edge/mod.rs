@@ -1,6 +1,13 @@
 //! All that touches a socket, a clock or dice.
+//!
+//! To read in order: `target` (with `path`), the one URL; `sigv4` (with `canonical`), its signature; `credentials` (with
+//! `credential_state`, and `environment`, a provider), whose it is; `clock_skew`, when it is made; `transport` (with
+//! `pool`, `tls`, `body`, and `sort`, for what goes wrong), how it is sent. `lent` gives the same HTTP client to the AWS
+//! credential chain, `fault` says what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
 
 pub(crate) mod ambient;
+#[cfg(feature = "testing")]
+pub(crate) mod attempt_signer;
 pub(crate) mod body;
 pub(crate) mod canonical;
 pub(crate) mod clock_skew;
@@ -9,14 +16,24 @@ pub(crate) mod credentials;
 pub(crate) mod environment;
 pub(crate) mod exchange;
 pub(crate) mod fault;
+#[cfg(test)]
+pub(crate) mod hand;
+#[cfg(feature = "aws-config")]
+pub(crate) mod lent;
 pub(crate) mod order;
 pub(crate) mod path;
+#[cfg(test)]
+pub(crate) mod peer;
 pub(crate) mod pool;
+pub(crate) mod redact;
+#[cfg(test)]
+pub(crate) mod seen;
 pub(crate) mod sigv4;
 pub(crate) mod sort;
 pub(crate) mod target;
 pub(crate) mod tls;
 pub(crate) mod transport;
+pub(crate) mod user_token;
 
 use crate::error::Cause;
 use crate::policy::moment::Moment;
@@ -45,20 +62,11 @@ pub(crate) struct Seen {
 /// What came of an exchange.
 pub(crate) enum Shown {
     /// An answer.
-    Answered {
-        status: StatusCode,
-        headers: HeaderMap,
-        body: Bytes,
-        oversized: bool,
-    },
+    Answered { status: StatusCode, headers: HeaderMap, body: Bytes, oversized: bool, broken: bool },
     /// The request may have arrived, and no whole answer came back.
     Lost { how: Loss, thawed: bool, cause: Cause },
     /// Nothing of the request left this process.
-    NeverSent {
-        why: Unsent,
-        reason: String,
-        cause: Cause,
-    },
+    NeverSent { why: Unsent, reason: String, cause: Cause },
 }
 
 impl Seen {
@@ -73,24 +81,17 @@ impl Seen {
     /// The same, as policy sees it.
     pub(crate) fn outcome(&self) -> Outcome<'_> {
         match &self.shown {
-            Shown::Answered {
-                status,
-                headers,
-                body,
-                oversized,
-            } => Outcome::Answered(Answer {
+            Shown::Answered { status, headers, body, oversized, broken } => Outcome::Answered(Answer {
                 status: *status,
                 headers,
                 body,
                 oversized: *oversized,
+                broken: *broken,
                 clock_gap: self.clock_gap,
                 signature_age: self.signature_age,
                 gateway_now: self.gateway_now,
             }),
-            Shown::Lost { how, thawed, .. } => Outcome::Lost {
-                how: *how,
-                thawed: *thawed,
-            },
+            Shown::Lost { how, thawed, .. } => Outcome::Lost { how: *how, thawed: *thawed },
             Shown::NeverSent { why, .. } => Outcome::NeverSent(*why),
         }
     }

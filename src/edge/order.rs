@@ -2,6 +2,7 @@
 
 use crate::edge::sigv4::BodyHash;
 use crate::edge::target::Target;
+use crate::edge::user_token::UserToken;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 
@@ -14,6 +15,8 @@ pub(crate) struct Order {
     pub(crate) body: Bytes,
     /// Taken once a call: a retry of a large body signs as fast as one of an empty body.
     pub(crate) body_hash: BodyHash,
+    /// The call's own user token, in place of the client's.
+    pub(crate) user_token: Option<UserToken>,
     pub(crate) response_body_limit: usize,
     pub(crate) error_body_limit: usize,
 }

@@ -66,10 +66,7 @@ impl From<&str> for Path {
 
 impl From<String> for Path {
     fn from(text: String) -> Path {
-        Path {
-            text,
-            ..Path::default()
-        }
+        Path { text, ..Path::default() }
     }
 }
 
@@ -94,11 +91,7 @@ pub(crate) fn encode_text(field: &'static str, text: &str) -> Result<String, Fau
             let [Some(high), Some(low)] = escape.map(|digit| digit.filter(u8::is_ascii_hexdigit)) else {
                 return Err(Fault::new(field, "holds a % that begins no escape; write %25"));
             };
-            encoded.extend([
-                '%',
-                high.to_ascii_uppercase().into(),
-                low.to_ascii_uppercase().into(),
-            ]);
+            encoded.extend(['%', high.to_ascii_uppercase().into(), low.to_ascii_uppercase().into()]);
         } else if byte == b'/' || is_pchar(byte) {
             encoded.push(byte.into());
         } else {
@@ -132,10 +125,31 @@ fn is_pchar(byte: u8) -> bool {
 }
 
 /// All but the unreserved characters of RFC 3986, section 2.3: the one encoding on which all signers agree.
-pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The argument that faults of a path name.
 pub(crate) const PATH: &str = "path";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn text_that_was_encoded_stays_as_it_is(text in "[a-z0-9é/%. ~:@|-]{0,16}") {
+            if let Ok(once) = encode_text(PATH, &text) {
+                prop_assert!(once.bytes().all(|byte| byte == b'/' || byte == b'%' || is_pchar(byte)));
+                prop_assert_eq!(encode_text(PATH, &format!("/{once}")).unwrap(), once);
+            }
+        }
+
+        #[test]
+        fn no_text_that_is_taken_holds_a_segment_of_dots_once_it_is_decoded(text in "[./%2eEa]{0,10}") {
+            if let Ok(encoded) = encode_text(PATH, &text) {
+                let decoded = percent_encoding::percent_decode_str(&encoded).decode_utf8_lossy().into_owned();
+                let dots = encoded.split('/').zip(decoded.split('/')).any(|(_, part)| part == "." || part == "..");
+                prop_assert!(!dots, "{}", decoded);
+            }
+        }
+    }
+}

@@ -59,6 +59,7 @@ impl Pool {
     }
 
     /// Replaces the client. Exchanges that are under way go on over the old one.
+    #[cfg(test)]
     pub(crate) fn renew(&self) {
         self.replace(&mut self.lock());
     }
@@ -87,9 +88,7 @@ impl Pool {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("Pool").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -114,6 +113,8 @@ pub(crate) struct TransportSettings {
     pub(crate) connect_timeout: Duration,
     /// Whether the proxies that the environment names are used: no.
     pub(crate) environment_proxies: bool,
+    /// Whether HTTP/2 is spoken, where it is offered in the TLS handshake, and in any case without TLS: no.
+    pub(crate) http2: bool,
     /// Whether plain HTTP is refused here too: yes.
     pub(crate) https_only: bool,
     /// How long an idle connection is kept: 15 seconds, less than the usual 20 of servers.
@@ -126,7 +127,8 @@ pub(crate) struct TransportSettings {
 
 impl TransportSettings {
     fn client(&self, tls: &ClientConfig) -> Result<Client, Fault> {
-        let mut builder = client_builder(tls)
+        let mut builder = self
+            .speaking(client_builder(tls))
             .connect_timeout(self.connect_timeout)
             .https_only(self.https_only)
             .pool_idle_timeout(self.pool_idle_timeout)
@@ -139,9 +141,26 @@ impl TransportSettings {
             let addresses: Vec<SocketAddr> = of_host.map(|(_, address)| *address).collect();
             builder = builder.resolve_to_addrs(host, &addresses);
         }
-        builder
-            .build()
-            .map_err(|error| Fault::new("transport", error.to_string()))
+        builder.build().map_err(|error| Fault::new("transport", error.to_string()))
+    }
+}
+
+#[cfg(not(feature = "http2"))]
+impl TransportSettings {
+    fn speaking(&self, builder: ClientBuilder) -> ClientBuilder {
+        debug_assert!(!self.http2, "nobody can ask for it");
+        builder.http1_only()
+    }
+}
+
+#[cfg(feature = "http2")]
+impl TransportSettings {
+    fn speaking(&self, builder: ClientBuilder) -> ClientBuilder {
+        match (self.http2, self.https_only) {
+            (false, _) => builder.http1_only(),
+            (true, true) => builder,
+            (true, false) => builder.http2_prior_knowledge(),
+        }
     }
 }
 
@@ -150,6 +169,7 @@ impl Default for TransportSettings {
         TransportSettings {
             connect_timeout: Duration::from_secs(1),
             environment_proxies: false,
+            http2: false,
             https_only: true,
             pool_idle_timeout: Duration::from_secs(15),
             resolve: Vec::new(),
@@ -162,7 +182,8 @@ impl Default for TransportSettings {
 pub(crate) fn client_builder(tls: &ClientConfig) -> ClientBuilder {
     Client::builder()
         .tls_backend_preconfigured(tls.clone())
-        .http1_only()
+        // A hundred, the usual limit, is less than some answers have; one that is refused for it looks lost.
+        .http1_max_headers(MOST_HEADERS)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -181,5 +202,58 @@ struct State {
     last_used: Option<Moment>,
 }
 
+/// How many header lines an answer may have.
+const MOST_HEADERS: usize = 1_000;
+
 /// What the client calls itself, unless its user does.
 pub(crate) const USER_AGENT: &str = concat!("eastwest/", env!("CARGO_PKG_VERSION"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::moment::some_moment;
+
+    #[test]
+    fn of_many_exchanges_that_are_cut_at_once_one_replaces_the_client() {
+        let pool = Pool::new(TransportSettings::default()).unwrap();
+        let now = some_moment();
+        let (one, other) = (pool.lease(now), pool.lease(now));
+        pool.renew_after(&one);
+        let fresh = pool.lease(now);
+        assert_ne!(fresh.generation, one.generation);
+        pool.renew_after(&other);
+        assert_eq!(pool.lease(now).generation, fresh.generation);
+    }
+
+    #[test]
+    fn an_answer_over_the_old_client_says_nothing_of_the_new_one() {
+        let pool = Pool::new(TransportSettings::default()).unwrap();
+        let now = some_moment();
+        let old = pool.lease(now);
+        pool.renew();
+        pool.give_back(&old, now, true);
+        let new = pool.lease(now);
+        assert!(!new.answered);
+        pool.give_back(&new, now, true);
+        assert!(pool.lease(now).answered);
+    }
+
+    #[test]
+    fn only_an_idle_time_beyond_the_limit_replaces_the_client() {
+        let pool = Pool::new(TransportSettings::default()).unwrap();
+        let mut now = some_moment();
+        let first = pool.lease(now);
+        now.wall += Duration::from_secs(15);
+        assert_eq!(pool.lease(now).generation, first.generation);
+        now.wall += Duration::from_secs(16);
+        let woken = pool.lease(now);
+        assert_ne!(woken.generation, first.generation);
+        assert_eq!(woken.idle, Duration::from_secs(16));
+    }
+
+    #[test]
+    fn no_setting_that_is_public_shows_a_key() {
+        let shown = format!("{:?}", Pool::new(TransportSettings::default()).unwrap());
+        assert!(shown.contains("Bundled and 0 added") && shown.contains("identity: None"), "{shown}");
+    }
+}

@@ -34,16 +34,19 @@ pub(crate) fn fate_of_request(error: &reqwest::Error, host: &str) -> Fate {
     if error.is_timeout() {
         return Fate::Lost(Loss::TimedOut);
     }
+    #[cfg(feature = "http2")]
+    if find::<h2::Error>(error).and_then(h2::Error::reason) == Some(h2::Reason::REFUSED_STREAM) {
+        return Fate::NeverSent(Unsent::StreamRefused, format!("{host} refused the stream unprocessed"));
+    }
     match find::<hyper::Error>(error) {
         // Handed back by the connection, which had not begun to write it.
         Some(http) if http.is_canceled() => Fate::NeverSent(Unsent::HandshakeCut, cut(host)),
         Some(http) if http.is_parse() => Fate::Lost(Loss::Garbage),
         // What cannot be told apart may have been written.
         Some(_) => Fate::Lost(Loss::Connection),
-        None if error.is_builder() => Fate::NeverSent(
-            Unsent::Refused,
-            format!("no request to {host} can be made: {}", last(error)),
-        ),
+        None if error.is_builder() => {
+            Fate::NeverSent(Unsent::Refused, format!("no request to {host} can be made: {}", last(error)))
+        }
         None => Fate::Lost(Loss::Connection),
     }
 }
@@ -65,10 +68,7 @@ fn unconnected(error: &reqwest::Error, host: &str) -> Fate {
         let reason = format!("no connection to {host} within the connect timeout");
         (Unsent::ConnectTimeout, reason)
     } else if error.is_dns() {
-        (
-            Unsent::Dns,
-            format!("the name {host} does not resolve: {}", last(error)),
-        )
+        (Unsent::Dns, format!("the name {host} does not resolve: {}", last(error)))
     } else {
         match innermost_io(error).map(io::Error::kind) {
             Some(
@@ -78,10 +78,7 @@ fn unconnected(error: &reqwest::Error, host: &str) -> Fate {
                 | ErrorKind::UnexpectedEof,
             ) => (Unsent::HandshakeCut, cut(host)),
             None if find::<hyper::Error>(error).is_some() => (Unsent::HandshakeCut, cut(host)),
-            _ => (
-                Unsent::Refused,
-                format!("no connection to {host}: {}", last(error)),
-            ),
+            _ => (Unsent::Refused, format!("no connection to {host}: {}", last(error))),
         }
     };
     Fate::NeverSent(why, reason)
@@ -157,3 +154,48 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 }
 
 const DEEPEST: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{CertificateError, PeerIncompatible};
+
+    #[test]
+    fn a_cause_is_found_beneath_errors_that_hide_it() {
+        let hidden = io::Error::new(ErrorKind::InvalidData, rustls::Error::DecryptError);
+        let outer = io::Error::other(hidden);
+        assert_eq!(find::<rustls::Error>(&outer), Some(&rustls::Error::DecryptError));
+        assert_eq!(innermost_io(&outer).unwrap().kind(), ErrorKind::InvalidData);
+        assert_eq!(last(&outer).to_string(), rustls::Error::DecryptError.to_string());
+    }
+
+    #[test]
+    fn what_fails_the_same_way_each_time_is_told_from_an_accident_of_the_line() {
+        for setting in [
+            rustls::Error::InvalidCertificate(CertificateError::Revoked),
+            rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType),
+            rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+            rustls::Error::AlertReceived(AlertDescription::ProtocolVersion),
+            rustls::Error::AlertReceived(AlertDescription::HandshakeFailure),
+            rustls::Error::AlertReceived(AlertDescription::UnknownCA),
+        ] {
+            assert!(is_setting(&setting), "{setting:?}");
+        }
+        for accident in [
+            rustls::Error::AlertReceived(AlertDescription::InternalError),
+            rustls::Error::AlertReceived(AlertDescription::BadRecordMac),
+            rustls::Error::DecryptError,
+            rustls::Error::General("busy".to_owned()),
+        ] {
+            assert!(!is_setting(&accident), "{accident:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_refused_client_certificate_can_end_a_connection_that_was_made_as_unsent() {
+        let alert = rustls::Error::AlertReceived;
+        assert!(blames_our_certificate(&alert(AlertDescription::CertificateRequired)));
+        assert!(!blames_our_certificate(&alert(AlertDescription::HandshakeFailure)));
+        assert!(!blames_our_certificate(&rustls::Error::InvalidCertificate(CertificateError::Expired)));
+    }
+}

@@ -44,11 +44,7 @@ impl BaseUrl {
         Ok(BaseUrl {
             authority: host_and_port(&origin),
             origin,
-            path: if kept.is_empty() {
-                String::new()
-            } else {
-                format!("/{kept}")
-            },
+            path: if kept.is_empty() { String::new() } else { format!("/{kept}") },
             longest: LONGEST_URL,
         })
     }
@@ -61,19 +57,23 @@ impl BaseUrl {
         self
     }
 
+    /// The `Host` header as it is written to the wire: lower case, without the scheme's own port.
+    #[cfg(test)]
+    pub(crate) fn host_header(&self) -> &str {
+        &self.authority
+    }
+
     /// The host, without the port.
     pub(crate) fn host(&self) -> &str {
         self.origin.host_str().unwrap_or_default()
     }
 
-    /// The port, the scheme's own where none was given.
-    pub(crate) fn port(&self) -> u16 {
-        self.origin.port_or_known_default().unwrap_or_default()
-    }
-
-    /// The `Host` header as it is written to the wire: lower case, without the scheme's own port.
-    pub(crate) fn host_header(&self) -> &str {
-        &self.authority
+    /// Whether the host is one of the names by which a private API is reached: an interface endpoint's own, or the
+    /// alias of an API and an endpoint (*How to invoke a private API*, API Gateway Developer Guide).
+    pub(crate) fn is_private_endpoint(&self) -> bool {
+        let host = self.host();
+        let first = host.split('.').next().unwrap_or_default();
+        host.contains(".vpce.") || (host.contains(".execute-api.") && first.contains("-vpce-"))
     }
 
     /// Whether the connection is not encrypted.
@@ -93,11 +93,7 @@ impl BaseUrl {
         }
         write_query(&mut text, query);
         if text.len() > self.longest {
-            let reason = format!(
-                "makes a URL of {} characters, the limit is {}",
-                text.len(),
-                self.longest
-            );
+            let reason = format!("makes a URL of {} characters, the limit is {}", text.len(), self.longest);
             return Err(Fault::too_large(PATH, reason));
         }
         let url = Url::parse(&text).map_err(|error| Fault::new(PATH, error.to_string()))?;
@@ -105,10 +101,7 @@ impl BaseUrl {
         if url.as_str() != text || url.host() != self.origin.host() {
             return Err(Fault::new(PATH, "would be changed on its way to the wire"));
         }
-        Ok(Target {
-            url,
-            host: self.authority.clone(),
-        })
+        Ok(Target { url, host: self.authority.clone() })
     }
 }
 
@@ -133,6 +126,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// The URL as it is signed and sent.
+    #[cfg(test)]
     pub(crate) fn as_str(&self) -> &str {
         self.url.as_str()
     }
@@ -254,8 +248,7 @@ mod tests {
     }
 
     fn segments(of: &[&str]) -> Path {
-        of.iter()
-            .fold(Path::default(), |path, segment| path.segment(*segment))
+        of.iter().fold(Path::default(), |path, segment| path.segment(*segment))
     }
 
     #[test]
@@ -266,10 +259,7 @@ mod tests {
                 assert_eq!(target.as_str(), "https://h.test/prod/orders");
             }
         }
-        assert_eq!(
-            base("https://h.test").target(&"a".into(), &[]).unwrap().path(),
-            "/a"
-        );
+        assert_eq!(base("https://h.test").target(&"a".into(), &[]).unwrap().path(), "/a");
     }
 
     #[test]
@@ -277,14 +267,9 @@ mod tests {
         assert_eq!(sent("").unwrap(), "/prod");
         assert_eq!(sent("/").unwrap(), "/prod/");
         for path in ["", "/"] {
-            assert_eq!(
-                base("https://h.test").target(&path.into(), &[]).unwrap().path(),
-                "/"
-            );
+            assert_eq!(base("https://h.test").target(&path.into(), &[]).unwrap().path(), "/");
         }
-        let asked = base("https://h.test")
-            .target(&Path::default().trailing_slash(), &[])
-            .unwrap();
+        let asked = base("https://h.test").target(&Path::default().trailing_slash(), &[]).unwrap();
         assert_eq!(asked.as_str(), "https://h.test/");
     }
 
@@ -302,20 +287,10 @@ mod tests {
 
     #[test]
     fn plain_http_is_for_the_loopback_unless_it_is_allowed_by_name() {
-        for text in [
-            "http://127.0.0.1:80",
-            "http://127.9.9.9",
-            "http://[::1]:9",
-            "http://localhost/p",
-        ] {
+        for text in ["http://127.0.0.1:80", "http://127.9.9.9", "http://[::1]:9", "http://localhost/p"] {
             assert!(base(text).is_plain_http());
         }
-        for text in [
-            "http://h.test",
-            "http://128.0.0.1",
-            "http://localhost.h.test",
-            "http://[::2]",
-        ] {
+        for text in ["http://h.test", "http://128.0.0.1", "http://localhost.h.test", "http://[::2]"] {
             assert_eq!(refusal(text), "is not https; plain http is for the loopback");
             assert!(BaseUrl::parse(text, true).is_ok());
         }
@@ -323,11 +298,7 @@ mod tests {
 
     #[test]
     fn user_information_is_refused_and_not_repeated() {
-        for text in [
-            "https://user:hunter2@h.test/",
-            "https://hunter2@h.test",
-            "https://@h.test",
-        ] {
+        for text in ["https://user:hunter2@h.test/", "https://hunter2@h.test", "https://@h.test"] {
             let fault = BaseUrl::parse(text, true).unwrap_err();
             assert_eq!(fault.reason, "holds user information");
             assert!(!format!("{fault} {fault:?}").contains("hunter2"));
@@ -375,10 +346,7 @@ mod tests {
     fn path_text_keeps_its_escapes_and_encodes_what_a_path_may_not_hold() {
         assert_eq!(sent("/users/a b@x:y").unwrap(), "/prod/users/a%20b@x:y");
         assert_eq!(sent("/a%2fb/%c3%a9/é").unwrap(), "/prod/a%2Fb/%C3%A9/%C3%A9");
-        assert_eq!(
-            sent("/a+b&c=d;e,f!g$h'i(j)k*l").unwrap(),
-            "/prod/a+b&c=d;e,f!g$h'i(j)k*l"
-        );
+        assert_eq!(sent("/a+b&c=d;e,f!g$h'i(j)k*l").unwrap(), "/prod/a+b&c=d;e,f!g$h'i(j)k*l");
         assert_eq!(
             sent(r#"/{id}/a\b/a"b/<x>/`/^/|/[1]"#).unwrap(),
             "/prod/%7Bid%7D/a%5Cb/a%22b/%3Cx%3E/%60/%5E/%7C/%5B1%5D"
@@ -424,15 +392,9 @@ mod tests {
 
     #[test]
     fn segments_are_data_and_are_encoded_one_by_one() {
-        let path = |of: &[&str]| {
-            base("https://h.test/prod")
-                .target(&segments(of), &[])
-                .map(|t| t.path().to_owned())
-        };
-        assert_eq!(
-            path(&["users", "a b@x:y", "café"]).unwrap(),
-            "/prod/users/a%20b%40x%3Ay/caf%C3%A9"
-        );
+        let path =
+            |of: &[&str]| base("https://h.test/prod").target(&segments(of), &[]).map(|t| t.path().to_owned());
+        assert_eq!(path(&["users", "a b@x:y", "café"]).unwrap(), "/prod/users/a%20b%40x%3Ay/caf%C3%A9");
         assert_eq!(
             path(&["a/b", "50%", "%2F", "?x#y", "a+b~c"]).unwrap(),
             "/prod/a%2Fb/50%25/%252F/%3Fx%23y/a%2Bb~c"
@@ -448,29 +410,17 @@ mod tests {
         let base = base("https://h.test/prod");
         let path = |path: Path| base.target(&path, &[]).unwrap().path().to_owned();
         assert_eq!(path(Path::from("/orders").segment("7/8")), "/prod/orders/7%2F8");
-        assert_eq!(
-            path(Path::from("orders/").segment("7").segment("8")),
-            "/prod/orders/7/8"
-        );
+        assert_eq!(path(Path::from("orders/").segment("7").segment("8")), "/prod/orders/7/8");
         assert_eq!(path(Path::from("/").segment("7")), "/prod/7");
         assert_eq!(path(segments(&["orders"]).trailing_slash()), "/prod/orders/");
         assert_eq!(path(Path::from("orders").trailing_slash()), "/prod/orders/");
         assert_eq!(path(Path::from("orders/").trailing_slash()), "/prod/orders/");
-        assert_eq!(
-            path(Path::from("orders/").segment("7").trailing_slash()),
-            "/prod/orders/7/"
-        );
+        assert_eq!(path(Path::from("orders/").segment("7").trailing_slash()), "/prod/orders/7/");
     }
 
     #[test]
     fn query_pairs_are_encoded_strictly_in_order_and_with_their_repeats() {
-        let pairs = [
-            ("q", "a b+c"),
-            ("id", "2"),
-            ("id", "1"),
-            ("flag", ""),
-            ("k/&=", "é'*"),
-        ];
+        let pairs = [("q", "a b+c"), ("id", "2"), ("id", "1"), ("flag", ""), ("k/&=", "é'*")];
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let target = base("https://h.test/prod").target(&"/a".into(), &pairs).unwrap();
         let query = "q=a%20b%2Bc&id=2&id=1&flag=&k%2F%26%3D=%C3%A9%27%2A";
@@ -485,12 +435,7 @@ mod tests {
         let path = |length: usize| Path::from("a".repeat(length - "https://h.test/prod/".len()));
         assert_eq!(base.target(&path(8_192), &[]).unwrap().as_str().len(), 8_192);
         assert!(base.target(&path(8_193), &[]).unwrap_err().too_large);
-        assert!(
-            base.clone()
-                .with_longest_url(9_000)
-                .target(&path(8_193), &[])
-                .is_ok()
-        );
+        assert!(base.clone().with_longest_url(9_000).target(&path(8_193), &[]).is_ok());
         let query = [("q".to_owned(), "é".repeat(2_000))];
         assert!(base.target(&"a".into(), &query).unwrap_err().too_large);
     }

@@ -15,10 +15,12 @@ pub(crate) struct TlsSettings {
     pub(crate) roots: Roots,
     /// The client certificate, for a domain that asks for one.
     pub(crate) identity: Option<ClientIdentity>,
+    /// Whether HTTP/2 is offered before HTTP/1.1: no.
+    pub(crate) offer_http2: bool,
 }
 
 impl TlsSettings {
-    /// Builds the configuration: TLS 1.2 and 1.3, HTTP/1.1 alone, nothing installed for the whole process.
+    /// Builds the configuration: TLS 1.2 and 1.3, HTTP/1.1 unless more is asked for, nothing installed for the whole process.
     ///
     /// # Errors
     /// No root certificate at all, or a client certificate whose key is not its own.
@@ -34,6 +36,9 @@ impl TlsSettings {
                 .map_err(|error| Fault::new(IDENTITY, error.to_string()))?,
         };
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if self.offer_http2 {
+            config.alpn_protocols.insert(0, b"h2".to_vec());
+        }
         Ok(config)
     }
 }
@@ -57,18 +62,12 @@ impl Roots {
 
     /// The system's trust store, read when the client is built.
     pub(crate) fn platform() -> Roots {
-        Roots {
-            base: Base::Platform,
-            added: Vec::new(),
-        }
+        Roots { base: Base::Platform, added: Vec::new() }
     }
 
     /// Nobody but who is added.
     pub(crate) fn none() -> Roots {
-        Roots {
-            base: Base::Nobody,
-            added: Vec::new(),
-        }
+        Roots { base: Base::Nobody, added: Vec::new() }
     }
 
     /// Adds every certificate of a PEM text.
@@ -96,10 +95,7 @@ impl Roots {
             })?;
         }
         if store.is_empty() {
-            return Err(Fault::new(
-                ROOTS,
-                "hold no certificate, so that no callee could be trusted",
-            ));
+            return Err(Fault::new(ROOTS, "hold no certificate, so that no callee could be trusted"));
         }
         Ok(store)
     }

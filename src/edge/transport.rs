@@ -32,10 +32,7 @@ impl Transport {
     /// # Errors
     /// TLS settings that cannot work.
     pub(crate) fn new(settings: TransportSettings, ambient: Arc<dyn Ambient>) -> Result<Transport, Fault> {
-        Ok(Transport {
-            pool: Pool::new(settings)?,
-            ambient,
-        })
+        Ok(Transport { pool: Pool::new(settings)?, ambient })
     }
 
     /// Sends one request as it is given and reads the answer: all of it, to the last byte of the body, in `timeout`.
@@ -64,13 +61,9 @@ impl Transport {
         let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
         let (body, ended) = body::read(&mut response, limits).await;
         match ended {
-            Ended::Broken(error) if status.is_success() => self.failed(
-                &lease,
-                Fate::Lost(fate_of_body(&error)),
-                Some(status),
-                error,
-                timeout,
-            ),
+            Ended::Broken(error) if status.is_success() => {
+                self.failed(&lease, Fate::Lost(fate_of_body(&error)), Some(status), error, timeout)
+            }
             _ => {
                 self.pool.give_back(&lease, self.ambient.now(), true);
                 Exchanged::Answered {
@@ -78,16 +71,12 @@ impl Transport {
                     headers,
                     body,
                     oversized: matches!(ended, Ended::Over),
+                    broken: matches!(ended, Ended::Broken(_)),
                     sent: lease.began,
                     received,
                 }
             }
         }
-    }
-
-    /// Drops all idle connections: the next exchange opens one.
-    pub(crate) fn renew(&self) {
-        self.pool.renew();
     }
 
     fn failed(
@@ -114,22 +103,21 @@ impl Transport {
                 if unanswered {
                     self.pool.renew_after(lease);
                 }
-                Exchanged::Lost {
-                    how,
-                    status,
-                    source,
-                    thawed: frozen || stale,
-                }
+                Exchanged::Lost { how, status, source, thawed: frozen || stale }
             }
         }
+    }
+
+    /// Drops all idle connections: the next exchange opens one.
+    #[cfg(test)]
+    pub(crate) fn renew(&self) {
+        self.pool.renew();
     }
 }
 
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Transport")
-            .field("pool", &self.pool)
-            .finish_non_exhaustive()
+        f.debug_struct("Transport").field("pool", &self.pool).finish_non_exhaustive()
     }
 }
 
@@ -145,6 +133,8 @@ pub(crate) enum Exchanged {
         body: Bytes,
         /// Whether the body went on past the limit.
         oversized: bool,
+        /// Whether the body broke off before its end; of a success that is told as lost instead.
+        broken: bool,
         /// When the request was begun.
         sent: Moment,
         /// When the head of the answer was there.
@@ -177,21 +167,12 @@ pub(crate) enum Exchanged {
 impl fmt::Debug for Exchanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exchanged::Answered {
-                status,
-                body,
-                oversized,
-                ..
-            } => {
-                write!(
-                    f,
-                    "Answered({status}, {} bytes, oversized: {oversized})",
-                    body.len()
-                )
+            Exchanged::Answered { status, body, oversized, .. } => {
+                write!(f, "Answered({status}, {} bytes, oversized: {oversized})", body.len())
             }
-            Exchanged::Lost {
-                how, status, thawed, ..
-            } => write!(f, "Lost({how:?}, {status:?}, thawed: {thawed})"),
+            Exchanged::Lost { how, status, thawed, .. } => {
+                write!(f, "Lost({how:?}, {status:?}, thawed: {thawed})")
+            }
             Exchanged::NeverSent { why, reason, .. } => write!(f, "NeverSent({why:?}, {reason})"),
         }
     }
@@ -204,10 +185,7 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// given, and what the transport adds.
 pub(crate) fn header_bytes(headers: &HeaderMap, target: &Target) -> usize {
     let line = |name: usize, value: usize| name + value + ": \r\n".len();
-    let given: usize = headers
-        .iter()
-        .map(|(name, value)| line(name.as_str().len(), value.len()))
-        .sum();
+    let given: usize = headers.iter().map(|(name, value)| line(name.as_str().len(), value.len())).sum();
     let added = [
         ("host", target.host_header().len()),
         ("user-agent", pool::USER_AGENT.len()),
@@ -232,9 +210,7 @@ fn request(
         *request.body_mut() = Some(body.into());
     } else if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         // A length is expected with these (RFC 9110, section 8.6), and reqwest leaves it out.
-        request
-            .headers_mut()
-            .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     request
 }
@@ -243,3 +219,6 @@ fn request(
 const FROZEN: Duration = Duration::from_secs(1);
 /// A connection that nobody used for this long may be gone at the other end.
 const STALE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -38,13 +38,9 @@ pub struct Terms {
 pub enum Decision {
     /// Put something right and send anew at once.
     Recover(Recovery),
-    /// Wait, then send anew. The token is reserved, and given back if it is dropped.
-    Retry {
-        /// How long to wait; zero is no wait.
-        wait: Duration,
-        /// The retry's token, to be spent when the attempt begins.
-        token: RetryToken,
-    },
+    /// Wait so long (zero is no wait), then send anew. The token is reserved: it is to be spent when the attempt
+    /// begins, and gives itself back where it is dropped.
+    Retry(Duration, RetryToken),
     /// The call succeeded.
     Return,
     /// The call is given up.
@@ -149,20 +145,13 @@ impl<'a> Attempts<'a> {
     /// # Errors
     /// [`StopReason::TimeBudgetExhausted`] if less than the least time of an attempt is left.
     pub fn next(&self, now: Instant) -> Result<(), StopReason> {
-        if self.time.is_spent(now) {
-            Err(StopReason::TimeBudgetExhausted)
-        } else {
-            Ok(())
-        }
+        if self.time.is_spent(now) { Err(StopReason::TimeBudgetExhausted) } else { Ok(()) }
     }
 
     /// Counts an attempt as begun and gives its number, from 1, and how long it may take from `now` on.
     pub fn begin(&mut self, now: Instant) -> (u32, Duration) {
         self.begun = self.begun.saturating_add(1);
-        (
-            self.begun,
-            self.time.attempt_timeout(self.terms.attempt_timeout, now),
-        )
+        (self.begun, self.time.attempt_timeout(self.terms.attempt_timeout, now))
     }
 
     /// What is left of the call's time.
@@ -239,7 +228,7 @@ impl<'a> Attempts<'a> {
 
     fn note(&mut self, judged: Judgement, outcome: &Outcome<'_>) -> Hint {
         self.last = Some(judged);
-        self.may_have_committed |= judged.class.rule().may_have_committed;
+        self.may_have_committed |= judged.may_have_committed();
         let hint = match outcome {
             Outcome::Answered(answer) if judged.class.rule().effect != Effect::Success => {
                 retry_after::read(answer.headers, answer.gateway_now)
@@ -282,10 +271,10 @@ impl<'a> Attempts<'a> {
         if answer.is_some_and(forbids_retry) {
             return Some(StopReason::CalleeForbids);
         }
-        if let Retried::After(recovery) = retried {
-            if self.recoveries.contains(&recovery) || self.recoveries.len() >= MAX_RECOVERIES {
-                return Some(StopReason::RecoveryUsed);
-            }
+        let used_up =
+            |recovery| self.recoveries.contains(&recovery) || self.recoveries.len() >= MAX_RECOVERIES;
+        if matches!(retried, Retried::After(recovery) if used_up(recovery)) {
+            return Some(StopReason::RecoveryUsed);
         }
         if judged.needs_key() && !self.terms.repeatable {
             return Some(StopReason::NoIdempotencyKey);
@@ -322,7 +311,7 @@ impl<'a> Attempts<'a> {
             self.thaws = self.thaws.saturating_add(1);
         }
         self.retries = self.retries.saturating_add(1);
-        Decision::Retry { wait, token }
+        Decision::Retry(wait, token)
     }
 }
 
@@ -354,11 +343,8 @@ mod tests {
 
     impl Rig {
         fn keyed() -> Rig {
-            let backoff = Backoff::new(
-                Duration::from_millis(200),
-                Duration::from_millis(500),
-                Duration::from_secs(2),
-            );
+            let backoff =
+                Backoff::new(Duration::from_millis(200), Duration::from_millis(500), Duration::from_secs(2));
             Rig {
                 terms: Terms {
                     max_attempts: 4,
@@ -383,10 +369,7 @@ mod tests {
 
         fn begin(&self) -> Attempts<'_> {
             let start = some_moment().monotonic;
-            Attempts::new(
-                &self.terms,
-                TimeBudget::new(start, self.total, None, Duration::from_millis(50)),
-            )
+            Attempts::new(&self.terms, TimeBudget::new(start, self.total, None, Duration::from_millis(50)))
         }
     }
 
@@ -416,6 +399,7 @@ mod tests {
                 headers: &self.1,
                 body: self.2.as_bytes(),
                 oversized: false,
+                broken: false,
                 clock_gap,
                 signature_age: clock_gap,
                 gateway_now: SystemTime::UNIX_EPOCH,
@@ -436,7 +420,7 @@ mod tests {
 
     fn wait(decision: Decision) -> Duration {
         match decision {
-            Decision::Retry { wait, token } => {
+            Decision::Retry(wait, token) => {
                 token.spend();
                 wait
             }
@@ -462,10 +446,7 @@ mod tests {
         for _ in 1..4 {
             wait(answer(&rig, &mut run, &Reply::of(503)));
         }
-        assert_eq!(
-            stop(answer(&rig, &mut run, &Reply::of(503))),
-            StopReason::AttemptsExhausted
-        );
+        assert_eq!(stop(answer(&rig, &mut run, &Reply::of(503))), StopReason::AttemptsExhausted);
         assert_eq!(run.begun(), 4);
     }
 
@@ -475,16 +456,10 @@ mod tests {
         let mut run = rig.begin();
         wait(answer(&rig, &mut run, &Reply::of(500)));
         wait(answer(&rig, &mut run, &Reply::of(500)));
-        assert_eq!(
-            stop(answer(&rig, &mut run, &Reply::of(500))),
-            StopReason::StatusCapReached
-        );
+        assert_eq!(stop(answer(&rig, &mut run, &Reply::of(500))), StopReason::StatusCapReached);
         let mut run = rig.begin();
         wait(answer(&rig, &mut run, &Reply::of(502)));
-        assert_eq!(
-            stop(answer(&rig, &mut run, &Reply::of(502))),
-            StopReason::StatusCapReached
-        );
+        assert_eq!(stop(answer(&rig, &mut run, &Reply::of(502))), StopReason::StatusCapReached);
     }
 
     #[test]
@@ -499,31 +474,15 @@ mod tests {
         }
         for loss in [Loss::Connection, Loss::Garbage, Loss::TimedOut, Loss::Truncated] {
             let rig = Rig::unkeyed();
-            let reason = stop(step(
-                &rig,
-                &mut rig.begin(),
-                &Outcome::Lost {
-                    how: loss,
-                    thawed: false,
-                },
-            ));
+            let reason = stop(step(&rig, &mut rig.begin(), &Outcome::Lost { how: loss, thawed: false }));
             assert_eq!(reason, StopReason::NoIdempotencyKey);
         }
         let rig = Rig::unkeyed();
         wait(answer(&rig, &mut rig.begin(), &Reply::of(429)));
-        for unsent in [
-            Unsent::ConnectTimeout,
-            Unsent::Dns,
-            Unsent::HandshakeCut,
-            Unsent::Refused,
-        ] {
+        for unsent in [Unsent::ConnectTimeout, Unsent::Dns, Unsent::HandshakeCut, Unsent::Refused] {
             wait(step(&rig, &mut rig.begin(), &Outcome::NeverSent(unsent)));
         }
-        let reason = stop(step(
-            &rig,
-            &mut rig.begin(),
-            &Outcome::NeverSent(Unsent::Certificate),
-        ));
+        let reason = stop(step(&rig, &mut rig.begin(), &Outcome::NeverSent(Unsent::Certificate)));
         assert_eq!(reason, StopReason::NotRetryable);
     }
 
@@ -543,22 +502,13 @@ mod tests {
         for status in [429, 500, 503, 504] {
             let rig = Rig::keyed();
             let reply = Reply::of(status).with("x-should-retry", "False");
-            assert_eq!(
-                stop(answer(&rig, &mut rig.begin(), &reply)),
-                StopReason::CalleeForbids
-            );
+            assert_eq!(stop(answer(&rig, &mut rig.begin(), &reply)), StopReason::CalleeForbids);
         }
         let rig = Rig::keyed();
         let expired = Reply::typed(403, "ExpiredTokenException", "").with("x-should-retry", "false");
-        assert_eq!(
-            stop(answer(&rig, &mut rig.begin(), &expired)),
-            StopReason::CalleeForbids
-        );
+        assert_eq!(stop(answer(&rig, &mut rig.begin(), &expired)), StopReason::CalleeForbids);
         let plain = Reply::of(400).with("x-should-retry", "true");
-        assert_eq!(
-            stop(answer(&rig, &mut rig.begin(), &plain)),
-            StopReason::NotRetryable
-        );
+        assert_eq!(stop(answer(&rig, &mut rig.begin(), &plain)), StopReason::NotRetryable);
     }
 
     #[test]
@@ -569,10 +519,7 @@ mod tests {
         rig.budget = RetryBudget::new(0);
         rig.total = Duration::from_millis(60);
         let marked = Reply::of(500).with("x-should-retry", "false");
-        assert_eq!(
-            stop(answer(&rig, &mut rig.begin(), &marked)),
-            StopReason::CalleeForbids
-        );
+        assert_eq!(stop(answer(&rig, &mut rig.begin(), &marked)), StopReason::CalleeForbids);
         let open = |rig: &Rig| {
             let (mut run, reply) = (rig.begin(), Reply::of(500));
             let now = run_now(&run);
@@ -586,34 +533,18 @@ mod tests {
         assert_eq!(open(&rig), StopReason::StatusCapReached);
         rig.terms.server_error_retries = 2;
         assert_eq!(open(&rig), StopReason::CircuitOpen);
-        assert_eq!(
-            stop(answer(&rig, &mut rig.begin(), &Reply::of(500))),
-            StopReason::RetryBudgetExhausted
-        );
+        assert_eq!(stop(answer(&rig, &mut rig.begin(), &Reply::of(500))), StopReason::RetryBudgetExhausted);
         rig.budget = RetryBudget::new(1);
-        assert_eq!(
-            stop(answer(&rig, &mut rig.begin(), &Reply::of(500))),
-            StopReason::TimeBudgetExhausted
-        );
-        assert_eq!(
-            rig.budget.available_tenths(),
-            Some(10),
-            "a token that was not used is given back"
-        );
+        assert_eq!(stop(answer(&rig, &mut rig.begin(), &Reply::of(500))), StopReason::TimeBudgetExhausted);
+        assert_eq!(rig.budget.available_tenths(), Some(10), "a token that was not used is given back");
     }
 
     #[test]
     fn a_wait_grows_from_the_base_of_its_row() {
         let rig = Rig::keyed();
         let mut run = rig.begin();
-        assert_eq!(
-            wait(answer(&rig, &mut run, &Reply::of(504))),
-            Duration::from_millis(200)
-        );
-        assert_eq!(
-            wait(answer(&rig, &mut run, &Reply::of(503))),
-            Duration::from_secs(1)
-        );
+        assert_eq!(wait(answer(&rig, &mut run, &Reply::of(504))), Duration::from_millis(200));
+        assert_eq!(wait(answer(&rig, &mut run, &Reply::of(503))), Duration::from_secs(1));
         assert_eq!(
             wait(answer(&rig, &mut run, &Reply::of(429))),
             Duration::from_secs(2),
@@ -624,16 +555,10 @@ mod tests {
     #[test]
     fn a_502_after_a_doubt_waits_as_if_throttled() {
         let rig = Rig::keyed();
-        assert_eq!(
-            wait(answer(&rig, &mut rig.begin(), &Reply::of(502))),
-            Duration::from_millis(200)
-        );
+        assert_eq!(wait(answer(&rig, &mut rig.begin(), &Reply::of(502))), Duration::from_millis(200));
         let mut run = rig.begin();
         wait(answer(&rig, &mut run, &Reply::of(504)));
-        assert_eq!(
-            wait(answer(&rig, &mut run, &Reply::of(502))),
-            Duration::from_secs(1)
-        );
+        assert_eq!(wait(answer(&rig, &mut run, &Reply::of(502))), Duration::from_secs(1));
     }
 
     #[test]
@@ -641,16 +566,10 @@ mod tests {
         let mut rig = Rig::keyed();
         rig.draw = Draw::LOWEST;
         let reply = Reply::of(429).with("retry-after", "3");
-        assert_eq!(
-            wait(answer(&rig, &mut rig.begin(), &reply)),
-            Duration::from_secs(3)
-        );
+        assert_eq!(wait(answer(&rig, &mut rig.begin(), &reply)), Duration::from_secs(3));
         let mut run = rig.begin();
         let long = Reply::of(429).with("retry-after", "60");
-        assert_eq!(
-            stop(answer(&rig, &mut run, &long)),
-            StopReason::TimeBudgetExhausted
-        );
+        assert_eq!(stop(answer(&rig, &mut run, &long)), StopReason::TimeBudgetExhausted);
         assert_eq!(run.retry_after(), Some(Duration::from_secs(60)));
         let junk = Reply::of(429).with("retry-after", "soon");
         assert_eq!(
@@ -663,17 +582,10 @@ mod tests {
     #[test]
     fn each_recovery_happens_once_and_two_in_all() {
         let rig = Rig::keyed();
-        let expired = Reply::typed(
-            403,
-            "InvalidSignatureException",
-            r#"{"message":"Signature expired: a b"}"#,
-        );
+        let expired =
+            Reply::typed(403, "InvalidSignatureException", r#"{"message":"Signature expired: a b"}"#);
         let token = Reply::typed(403, "ExpiredTokenException", "");
-        let mismatch = Reply::typed(
-            403,
-            "InvalidSignatureException",
-            r#"{"message":"does not match"}"#,
-        );
+        let mismatch = Reply::typed(403, "InvalidSignatureException", r#"{"message":"does not match"}"#);
         let recovered = |decision| match decision {
             Decision::Recover(recovery) => recovery,
             other => panic!("{other:?}"),
@@ -688,15 +600,9 @@ mod tests {
         let mut run = rig.begin();
         assert_eq!(recovered(answer(&rig, &mut run, &token)), Recovery::Credentials);
         assert_eq!(recovered(answer(&rig, &mut run, &mismatch)), Recovery::Signature);
-        assert_eq!(
-            stop(answer(&rig, &mut run, &Reply::of(401))),
-            StopReason::RecoveryUsed
-        );
+        assert_eq!(stop(answer(&rig, &mut run, &Reply::of(401))), StopReason::RecoveryUsed);
         let mut run = rig.begin();
-        assert_eq!(
-            recovered(answer(&rig, &mut run, &Reply::of(401))),
-            Recovery::Identity
-        );
+        assert_eq!(recovered(answer(&rig, &mut run, &Reply::of(401))), Recovery::Identity);
     }
 
     #[test]
@@ -704,15 +610,9 @@ mod tests {
         let mut rig = Rig::keyed();
         rig.budget = RetryBudget::new(0);
         let mut run = rig.begin();
-        let thawed = Outcome::Lost {
-            how: Loss::Connection,
-            thawed: true,
-        };
+        let thawed = Outcome::Lost { how: Loss::Connection, thawed: true };
         wait(step(&rig, &mut run, &thawed));
-        assert_eq!(
-            stop(step(&rig, &mut run, &thawed)),
-            StopReason::RetryBudgetExhausted
-        );
+        assert_eq!(stop(step(&rig, &mut run, &thawed)), StopReason::RetryBudgetExhausted);
     }
 
     #[test]
@@ -720,15 +620,9 @@ mod tests {
         let mut rig = Rig::keyed();
         rig.budget = RetryBudget::new(0);
         let token = Reply::typed(403, "ExpiredTokenException", "");
-        assert!(matches!(
-            answer(&rig, &mut rig.begin(), &token),
-            Decision::Recover(_)
-        ));
+        assert!(matches!(answer(&rig, &mut rig.begin(), &token), Decision::Recover(_)));
         rig.terms.max_attempts = 1;
-        assert_eq!(
-            stop(answer(&rig, &mut rig.begin(), &token)),
-            StopReason::AttemptsExhausted
-        );
+        assert_eq!(stop(answer(&rig, &mut rig.begin(), &token)), StopReason::AttemptsExhausted);
     }
 
     #[test]
@@ -736,18 +630,9 @@ mod tests {
         let rig = Rig::keyed();
         let mut reply = Reply::of(403).with("apigw-requestid", "A");
         reply.2 = r#"{"message":"Forbidden"}"#;
-        for (gap, again) in [
-            (None, false),
-            (Some(240), false),
-            (Some(241), true),
-            (Some(-241), true),
-        ] {
+        for (gap, again) in [(None, false), (Some(240), false), (Some(241), true), (Some(-241), true)] {
             let decision = step(&rig, &mut rig.begin(), &reply.outcome(gap));
-            assert_eq!(
-                matches!(decision, Decision::Recover(Recovery::Clock)),
-                again,
-                "{gap:?}"
-            );
+            assert_eq!(matches!(decision, Decision::Recover(Recovery::Clock)), again, "{gap:?}");
         }
     }
 
@@ -772,10 +657,7 @@ mod tests {
         rig.budget = RetryBudget::new(2);
         let spend = |rig: &Rig| rig.budget.reserve().unwrap().spend();
         spend(&rig);
-        assert!(matches!(
-            answer(&rig, &mut rig.begin(), &Reply::of(201)),
-            Decision::Return
-        ));
+        assert!(matches!(answer(&rig, &mut rig.begin(), &Reply::of(201)), Decision::Return));
         assert_eq!(rig.budget.available_tenths(), Some(11));
         stop(answer(&rig, &mut rig.begin(), &Reply::of(404)));
         assert_eq!(rig.budget.available_tenths(), Some(11));
@@ -785,30 +667,19 @@ mod tests {
     fn an_attempt_is_not_begun_with_less_than_its_least_time() {
         let rig = Rig::keyed();
         let start = some_moment().monotonic;
-        let run = Attempts::new(
-            &rig.terms,
-            TimeBudget::new(start, rig.total, None, Duration::from_millis(50)),
-        );
+        let run =
+            Attempts::new(&rig.terms, TimeBudget::new(start, rig.total, None, Duration::from_millis(50)));
         assert_eq!(run.next(start + Duration::from_millis(9_950)), Ok(()));
-        assert_eq!(
-            run.next(start + Duration::from_millis(9_951)),
-            Err(StopReason::TimeBudgetExhausted)
-        );
+        assert_eq!(run.next(start + Duration::from_millis(9_951)), Err(StopReason::TimeBudgetExhausted));
     }
 
     #[test]
     fn an_attempt_is_cut_to_what_is_left() {
         let rig = Rig::keyed();
         let start = some_moment().monotonic;
-        let mut run = Attempts::new(
-            &rig.terms,
-            TimeBudget::new(start, rig.total, None, Duration::ZERO),
-        );
+        let mut run = Attempts::new(&rig.terms, TimeBudget::new(start, rig.total, None, Duration::ZERO));
         assert_eq!(run.begin(start), (1, Duration::from_secs(4)));
-        assert_eq!(
-            run.begin(start + Duration::from_secs(7)),
-            (2, Duration::from_secs(3))
-        );
+        assert_eq!(run.begin(start + Duration::from_secs(7)), (2, Duration::from_secs(3)));
     }
 
     proptest! {
@@ -832,7 +703,7 @@ mod tests {
                 }
                 let outcome = if status == 0 { Outcome::Lost { how: Loss::TimedOut, thawed: false } } else { reply.outcome(None) };
                 match step(&rig, &mut run, &outcome) {
-                    Decision::Retry { wait, token } => {
+                    Decision::Retry(wait, token) => {
                         token.spend();
                         prop_assert!(run.begun() < max_attempts);
                         prop_assert!(repeatable || !run.may_have_committed());

@@ -18,11 +18,7 @@ impl Backoff {
     /// Sets the two bases and the cap of one wait. Any value is workable; a base of zero asks for no wait.
     #[must_use]
     pub fn new(transient_base: Duration, throttled_base: Duration, cap: Duration) -> Self {
-        Self {
-            transient_base,
-            throttled_base,
-            cap,
-        }
+        Self { transient_base, throttled_base, cap }
     }
 
     /// The ceiling of the first wait after a passing fault.
@@ -56,9 +52,7 @@ impl Backoff {
             return Duration::ZERO;
         }
         // A base of one nanosecond or more, doubled 128 times or more, is past every cap.
-        let doubled = 1_u128
-            .checked_shl(retry_index)
-            .and_then(|factor| base.as_nanos().checked_mul(factor));
+        let doubled = 1_u128.checked_shl(retry_index).and_then(|factor| base.as_nanos().checked_mul(factor));
         match doubled {
             Some(nanos) if nanos < self.cap.as_nanos() => Duration::from_nanos_u128(nanos),
             _ => self.cap,
@@ -121,21 +115,14 @@ mod tests {
 
     #[test]
     fn a_cap_below_the_base_holds_from_the_first_retry() {
-        let backoff = Backoff::new(
-            Duration::from_secs(1),
-            Duration::from_secs(1),
-            Duration::from_millis(10),
-        );
+        let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(1), Duration::from_millis(10));
         assert_eq!(backoff.ceiling(Base::Transient, 0), Duration::from_millis(10));
     }
 
     #[test]
     fn the_ceiling_is_exact_where_a_32_bit_factor_would_be_too_small() {
         let backoff = Backoff::new(Duration::from_nanos(1), Duration::ZERO, Duration::MAX);
-        assert_eq!(
-            backoff.ceiling(Base::Transient, 40),
-            Duration::from_nanos(1 << 40)
-        );
+        assert_eq!(backoff.ceiling(Base::Transient, 40), Duration::from_nanos(1 << 40));
     }
 
     #[test]
@@ -157,14 +144,8 @@ mod tests {
     #[test]
     fn a_wait_reaches_both_ends_of_full_jitter() {
         assert_eq!(STANDARD.wait(Base::Throttled, 1, Draw::LOWEST), Duration::ZERO);
-        assert_eq!(
-            STANDARD.wait(Base::Throttled, 1, Draw::HIGHEST),
-            Duration::from_secs(1)
-        );
-        assert_eq!(
-            STANDARD.wait(Base::Transient, 0, Draw(1 << 63)),
-            Duration::from_millis(100)
-        );
+        assert_eq!(STANDARD.wait(Base::Throttled, 1, Draw::HIGHEST), Duration::from_secs(1));
+        assert_eq!(STANDARD.wait(Base::Transient, 0, Draw(1 << 63)), Duration::from_millis(100));
     }
 
     #[test]

@@ -28,12 +28,7 @@ impl Breaker {
     /// Makes a closed breaker. Settings that fail their [check](BreakerSettings::check) make a strange but not a stuck one.
     #[must_use]
     pub fn new(settings: BreakerSettings) -> Self {
-        Self {
-            settings,
-            phase: Phase::closed(),
-            generation: 0,
-            failed_probes: 0,
-        }
+        Self { settings, phase: Phase::closed(), generation: 0, failed_probes: 0 }
     }
 
     /// The settings it was made with.
@@ -51,10 +46,7 @@ impl Breaker {
             return Err(Refused { retry_after });
         }
         if let Phase::Open { .. } = self.phase {
-            self.enter(Phase::HalfOpen {
-                in_flight: 0,
-                successes: 0,
-            });
+            self.enter(Phase::HalfOpen { in_flight: 0, successes: 0 });
         }
         let probe = match &mut self.phase {
             Phase::HalfOpen { in_flight, .. } => {
@@ -63,10 +55,7 @@ impl Breaker {
             }
             _ => false,
         };
-        Ok(Ticket {
-            generation: self.generation,
-            probe,
-        })
+        Ok(Ticket { generation: self.generation, probe })
     }
 
     /// Takes in what an admitted attempt came to, and tells if that opened or closed the circuit.
@@ -165,12 +154,7 @@ impl Breaker {
 
     /// Counts a failure of a closed circuit, and says if it is one too many.
     fn count_failure(&mut self, now: Instant) -> Option<Cause> {
-        let Phase::Closed {
-            run,
-            last_failure,
-            outcomes,
-        } = &mut self.phase
-        else {
+        let Phase::Closed { run, last_failure, outcomes } = &mut self.phase else {
             return None;
         };
         let aged_out = last_failure
@@ -190,23 +174,13 @@ impl Breaker {
     fn open(&mut self, from: State, cause: Cause, now: Moment, draw: Draw) -> Transition {
         let lasts = self.settings.open_time(self.failed_probes, draw);
         self.enter(Phase::Open { since: now, lasts });
-        Transition {
-            from,
-            to: State::Open,
-            cause,
-            open_for: Some(lasts),
-        }
+        Transition { from, to: State::Open, cause, open_for: Some(lasts) }
     }
 
     fn close(&mut self) -> Transition {
         self.failed_probes = 0;
         self.enter(Phase::closed());
-        Transition {
-            from: State::HalfOpen,
-            to: State::Closed,
-            cause: Cause::ProbesSucceeded,
-            open_for: None,
-        }
+        Transition { from: State::HalfOpen, to: State::Closed, cause: Cause::ProbesSucceeded, open_for: None }
     }
 
     /// Every change of state begins a generation, so that no ticket of the old state can touch the new one.
@@ -381,20 +355,12 @@ impl BreakerSettings {
     pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let rules = [
             ("failures_in_row", self.failures_in_row >= 1, AT_LEAST_ONE),
-            (
-                "failure_percent",
-                (1..=100).contains(&self.failure_percent),
-                "must be 1 to 100",
-            ),
+            ("failure_percent", (1..=100).contains(&self.failure_percent), "must be 1 to 100"),
             ("minimum_outcomes", self.minimum_outcomes >= 1, AT_LEAST_ONE),
             ("window", !self.window.is_zero(), ABOVE_ZERO),
             ("failure_memory", !self.failure_memory.is_zero(), ABOVE_ZERO),
             ("open_for", !self.open_for.is_zero(), ABOVE_ZERO),
-            (
-                "open_cap",
-                self.open_cap >= self.open_for,
-                "must not be below open_for",
-            ),
+            ("open_cap", self.open_cap >= self.open_for, "must not be below open_for"),
             ("growth_from", self.growth_from >= 1, AT_LEAST_ONE),
             ("jitter_percent", self.jitter_percent <= 99, "must be 0 to 99"),
             ("probes", self.probes >= 1, AT_LEAST_ONE),
@@ -413,9 +379,7 @@ impl BreakerSettings {
         let middle =
             Backoff::new(self.open_for, self.open_for, self.open_cap).ceiling(Base::Transient, doublings);
         let swing = (middle / 100).saturating_mul(self.jitter_percent);
-        middle
-            .saturating_sub(swing)
-            .saturating_add(draw.up_to(swing.saturating_mul(2)))
+        middle.saturating_sub(swing).saturating_add(draw.up_to(swing.saturating_mul(2)))
     }
 }
 
@@ -441,11 +405,7 @@ enum Phase {
 
 impl Phase {
     fn closed() -> Self {
-        Phase::Closed {
-            run: 0,
-            last_failure: None,
-            outcomes: Outcomes::default(),
-        }
+        Phase::Closed { run: 0, last_failure: None, outcomes: Outcomes::default() }
     }
 }
 
@@ -484,10 +444,7 @@ impl Outcomes {
         match u8::try_from(steps) {
             Ok(steps) if usize::from(steps) < SLOTS => {
                 self.slots.rotate_right(usize::from(steps));
-                self.slots
-                    .iter_mut()
-                    .take(usize::from(steps))
-                    .for_each(|slot| *slot = Slot::default());
+                self.slots.iter_mut().take(usize::from(steps)).for_each(|slot| *slot = Slot::default());
                 self.newest = newest.checked_add(width.saturating_mul(u32::from(steps)));
             }
             _ => {
@@ -535,10 +492,7 @@ mod tests {
     impl Bench {
         fn new(settings: BreakerSettings) -> Self {
             assert_eq!(settings.check(), Ok(()));
-            Self {
-                breaker: Breaker::new(settings),
-                now: some_moment(),
-            }
+            Self { breaker: Breaker::new(settings), now: some_moment() }
         }
 
         fn standard() -> Self {
@@ -738,12 +692,7 @@ mod tests {
     fn an_open_circuit_refuses_and_says_when_to_come_back() {
         let mut bench = Bench::opened();
         bench.pass(500 * MS);
-        assert_eq!(
-            bench.admit().unwrap_err(),
-            Refused {
-                retry_after: 1_500 * MS
-            }
-        );
+        assert_eq!(bench.admit().unwrap_err(), Refused { retry_after: 1_500 * MS });
         assert!(bench.breaker.is_open(bench.now));
         bench.pass(1_499 * MS);
         assert_eq!(bench.retry_after(), Some(MS));
@@ -791,10 +740,8 @@ mod tests {
 
     #[test]
     fn growth_doubles_up_to_a_cap_that_can_be_set() {
-        let settings = BreakerSettings::default()
-            .with_jitter_percent(0)
-            .with_growth_from(1)
-            .with_open_cap(30_000 * MS);
+        let settings =
+            BreakerSettings::default().with_jitter_percent(0).with_growth_from(1).with_open_cap(30_000 * MS);
         let times = [0, 1, 2, 3, 4, 5, u32::MAX].map(|failed| settings.open_time(failed, MIDDLE).as_secs());
         assert_eq!(times, [2, 4, 8, 16, 30, 30, 30]);
     }
@@ -863,11 +810,8 @@ mod tests {
 
     #[test]
     fn it_takes_as_many_successes_to_close_as_were_asked_for() {
-        let mut bench = Bench::new(
-            BreakerSettings::default()
-                .with_failures_in_row(1)
-                .with_successes_to_close(2),
-        );
+        let mut bench =
+            Bench::new(BreakerSettings::default().with_failures_in_row(1).with_successes_to_close(2));
         bench.attempt(Failure);
         bench.pass(3_000 * MS);
         assert_eq!(bench.attempt(Success), None);
@@ -941,10 +885,7 @@ mod tests {
     fn an_opening_is_told_once() {
         let mut bench = Bench::standard();
         let tickets: Vec<_> = (0..20).map(|_| bench.admit().unwrap()).collect();
-        let told = tickets
-            .into_iter()
-            .filter_map(|ticket| bench.settle(ticket, Failure))
-            .count();
+        let told = tickets.into_iter().filter_map(|ticket| bench.settle(ticket, Failure)).count();
         assert_eq!(told, 1);
     }
 
@@ -1037,11 +978,9 @@ mod tests {
         ] {
             assert_eq!(settings.check().unwrap_err().0, name);
         }
-        for settings in [
-            good.with_failure_percent(100),
-            good.with_jitter_percent(0),
-            good.with_open_cap(2_000 * MS),
-        ] {
+        for settings in
+            [good.with_failure_percent(100), good.with_jitter_percent(0), good.with_open_cap(2_000 * MS)]
+        {
             assert_eq!(settings.check(), Ok(()));
         }
     }
@@ -1073,15 +1012,7 @@ mod tests {
     }
 
     fn any_settings() -> impl Strategy<Value = BreakerSettings> {
-        let counts = (
-            1..5_u32,
-            1..=100_u32,
-            1..8_u32,
-            1..4_u32,
-            1..4_u32,
-            1..4_u32,
-            0..100_u32,
-        );
+        let counts = (1..5_u32, 1..=100_u32, 1..8_u32, 1..4_u32, 1..4_u32, 1..4_u32, 0..100_u32);
         let times = (1..20_000_u32, 1..60_000_u32, 1..5_000_u32, 1..4_u32);
         (counts, times).prop_map(|(counts, times)| BreakerSettings {
             failures_in_row: counts.0,
@@ -1100,13 +1031,7 @@ mod tests {
 
     fn senseless_settings() -> impl Strategy<Value = BreakerSettings> {
         let count = || prop_oneof![Just(0_u32), Just(1), Just(100), Just(u32::MAX)];
-        let time = || {
-            prop_oneof![
-                Just(Duration::ZERO),
-                Just(Duration::from_nanos(1)),
-                Just(Duration::MAX)
-            ]
-        };
+        let time = || prop_oneof![Just(Duration::ZERO), Just(Duration::from_nanos(1)), Just(Duration::MAX)];
         let counts = (count(), count(), count(), count(), count(), count(), count());
         (counts, time(), time()).prop_map(|(counts, window, memory)| BreakerSettings {
             failures_in_row: counts.0,
@@ -1125,10 +1050,7 @@ mod tests {
 
     /// Plays the steps, holds the breaker to its promises after each, and brings every ticket back.
     fn play(settings: BreakerSettings, steps: Vec<Step>, draw: u64) -> Result<Bench, TestCaseError> {
-        let mut bench = Bench {
-            breaker: Breaker::new(settings),
-            now: some_moment(),
-        };
+        let mut bench = Bench { breaker: Breaker::new(settings), now: some_moment() };
         let mut out: Vec<Ticket> = Vec::new();
         for step in steps {
             match step {
@@ -1184,10 +1106,7 @@ mod tests {
             }
             if let Phase::HalfOpen { in_flight, .. } = bench.breaker.phase {
                 let generation = bench.breaker.generation;
-                let probing = out
-                    .iter()
-                    .filter(|ticket| ticket.generation == generation)
-                    .count();
+                let probing = out.iter().filter(|ticket| ticket.generation == generation).count();
                 prop_assert_eq!(probing, in_flight as usize);
                 prop_assert!(in_flight <= settings.probes.max(1));
             }

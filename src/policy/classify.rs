@@ -170,11 +170,9 @@ impl Class {
             effect: Effect::Failure,
         };
         match self {
-            Class::Success | Class::BodyTooLarge => Rule {
-                may_have_committed: true,
-                effect: Effect::Success,
-                ..refused(Retried::Never)
-            },
+            Class::Success | Class::BodyTooLarge => {
+                Rule { may_have_committed: true, effect: Effect::Success, ..refused(Retried::Never) }
+            }
             Class::BadScope
             | Class::CalleeOutOfTime
             | Class::CertificateRefused
@@ -192,19 +190,11 @@ impl Class {
             Class::CredentialsRefused => refused(Retried::After(Recovery::Credentials)),
             Class::SignatureMismatch => refused(Retried::After(Recovery::Signature)),
             Class::Unauthenticated => refused(Retried::After(Recovery::Identity)),
-            Class::Throttled => Rule {
-                base: Some(Base::Throttled),
-                ..refused(Retried::Yes)
-            },
-            Class::NeverSent => Rule {
-                base: Some(Base::Transient),
-                effect: Effect::Failure,
-                ..refused(Retried::Yes)
-            },
-            Class::InProgress => Rule {
-                effect: Effect::Neutral,
-                ..in_doubt(Retried::Yes, Base::Throttled)
-            },
+            Class::Throttled => Rule { base: Some(Base::Throttled), ..refused(Retried::Yes) },
+            Class::NeverSent => {
+                Rule { base: Some(Base::Transient), effect: Effect::Failure, ..refused(Retried::Yes) }
+            }
+            Class::InProgress => Rule { effect: Effect::Neutral, ..in_doubt(Retried::Yes, Base::Throttled) },
             Class::ServerError => in_doubt(Retried::CappedAsServerError, Base::Throttled),
             Class::BadGateway => in_doubt(Retried::CappedAsBadGateway, Base::Transient),
             Class::Unavailable => in_doubt(Retried::Yes, Base::Throttled),
@@ -285,17 +275,18 @@ impl fmt::Display for Class {
 pub fn classify(outcome: &Outcome<'_>) -> Class {
     match outcome {
         Outcome::Answered(answer) => classify_answer(answer),
-        Outcome::Lost {
-            how: Loss::TimedOut, ..
-        } => Class::AttemptTimedOut,
-        Outcome::Lost {
-            how: Loss::Connection | Loss::Garbage | Loss::Truncated,
-            ..
-        } => Class::ConnectionLost,
-        Outcome::NeverSent(Unsent::Certificate) => Class::CertificateRefused,
-        Outcome::NeverSent(Unsent::ConnectTimeout | Unsent::Dns | Unsent::HandshakeCut | Unsent::Refused) => {
-            Class::NeverSent
+        Outcome::Lost { how: Loss::TimedOut, .. } => Class::AttemptTimedOut,
+        Outcome::Lost { how: Loss::Connection | Loss::Garbage | Loss::Truncated, .. } => {
+            Class::ConnectionLost
         }
+        Outcome::NeverSent(Unsent::Certificate) => Class::CertificateRefused,
+        Outcome::NeverSent(
+            Unsent::ConnectTimeout
+            | Unsent::Dns
+            | Unsent::HandshakeCut
+            | Unsent::Refused
+            | Unsent::StreamRefused,
+        ) => Class::NeverSent,
     }
 }
 
@@ -314,11 +305,7 @@ pub(crate) fn settled_by_type(error: GatewayError) -> bool {
 
 fn classify_answer(answer: &Answer<'_>) -> Class {
     if answer.status.is_success() {
-        return if answer.oversized {
-            Class::BodyTooLarge
-        } else {
-            Class::Success
-        };
+        return if answer.oversized { Class::BodyTooLarge } else { Class::Success };
     }
     match GatewayError::read(answer.status, answer.headers) {
         Some(GatewayError::Throttling | GatewayError::TooManyRequests) => return Class::Throttled,
@@ -338,10 +325,8 @@ fn classify_answer(answer: &Answer<'_>) -> Class {
 
 /// Within a listed 403 type, the message picks the row; it outranks the type, which varies by product.
 fn refused_signature(error: GatewayError, answer: &Answer<'_>) -> Class {
-    let message = ErrorBody::read(answer.headers, answer.body)
-        .message
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let message =
+        ErrorBody::read(answer.headers, answer.body).message.unwrap_or_default().to_ascii_lowercase();
     let says = |words: &str| message.contains(words);
     let time_worded = says("signature expired") || says("signature not yet current");
     match error {
@@ -360,17 +345,13 @@ fn refused_signature(error: GatewayError, answer: &Answer<'_>) -> Class {
 
 /// Whether the gateway's clock is known to be more than four minutes from ours.
 fn clocks_differ(answer: &Answer<'_>) -> bool {
-    answer
-        .clock_gap
-        .is_some_and(|gap| gap.unsigned_abs() > CLOCK_TOLERANCE_SECS)
+    answer.clock_gap.is_some_and(|gap| gap.unsigned_abs() > CLOCK_TOLERANCE_SECS)
 }
 
 /// Whether the gateway answered more than four minutes from the time that was signed, by clock or by delay.
 #[must_use]
 pub(crate) fn signed_at_another_time(answer: &Answer<'_>) -> bool {
-    answer
-        .signature_age
-        .is_some_and(|age| age.unsigned_abs() > CLOCK_TOLERANCE_SECS)
+    answer.signature_age.is_some_and(|age| age.unsigned_abs() > CLOCK_TOLERANCE_SECS)
 }
 
 /// How far apart two clocks may be, in seconds, before a refused signature is blamed on them. The gateway allows
@@ -391,9 +372,5 @@ fn is_http_api_forbidden(answer: &Answer<'_>) -> bool {
 
 fn is_out_of_time(answer: &Answer<'_>) -> bool {
     let fields: Option<serde_json::Value> = serde_json::from_slice(answer.body).ok();
-    fields
-        .as_ref()
-        .and_then(|f| f.get("type"))
-        .and_then(serde_json::Value::as_str)
-        == Some(NO_TIME_LEFT_TYPE)
+    fields.as_ref().and_then(|f| f.get("type")).and_then(serde_json::Value::as_str) == Some(NO_TIME_LEFT_TYPE)
 }

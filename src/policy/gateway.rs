@@ -55,20 +55,14 @@ impl GatewayError {
             return None;
         }
         let name = line.split(':').next().unwrap_or_default().trim();
-        let found = NAMES
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))?
-            .1;
+        let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?.1;
         found.fits(status).then_some(found)
     }
 
     /// The name as API Gateway writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        NAMES
-            .iter()
-            .find(|(_, error)| *error == self)
-            .map_or("", |(name, _)| name)
+        NAMES.iter().find(|(_, error)| *error == self).map_or("", |(name, _)| name)
     }
 
     /// Whether an answer of this type may quote the signed request, session token included.
@@ -125,25 +119,17 @@ impl ErrorBody {
     /// Reads a body; at most [`MESSAGE_LIMIT`] characters of any text are kept.
     #[must_use]
     pub fn read(headers: &HeaderMap, body: &[u8]) -> ErrorBody {
-        let content_type = headers
-            .get(http::header::CONTENT_TYPE)
-            .map_or(&b""[..], |v| v.as_bytes());
+        let content_type = headers.get(http::header::CONTENT_TYPE).map_or(&b""[..], |v| v.as_bytes());
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Object(fields)) => ErrorBody::from_json(&fields, is_problem(content_type)),
-            Ok(Value::String(text)) => ErrorBody {
-                message: bounded(&text),
-                ..ErrorBody::default()
-            },
+            Ok(Value::String(text)) => ErrorBody { message: bounded(&text), ..ErrorBody::default() },
             Ok(_) => ErrorBody::default(),
             Err(_) if starts_with_ignoring_case(content_type, b"text/html") => ErrorBody::default(),
             Err(_) => {
                 let start = body.get(..MESSAGE_LIMIT * 4).unwrap_or(body);
                 let text = String::from_utf8_lossy(start);
                 let is_markup = text.trim_start().starts_with('<');
-                ErrorBody {
-                    message: if is_markup { None } else { bounded(&text) },
-                    ..ErrorBody::default()
-                }
+                ErrorBody { message: if is_markup { None } else { bounded(&text) }, ..ErrorBody::default() }
             }
         }
     }
@@ -158,24 +144,14 @@ impl ErrorBody {
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         let nested = fields.get("error").and_then(Value::as_object);
         let inner = |name: &str| nested.and_then(|e| e.get(name)).and_then(Value::as_str);
-        let message = text("message")
-            .or_else(|| text("Message"))
-            .or_else(|| inner("message"));
+        let message = text("message").or_else(|| text("Message")).or_else(|| inner("message"));
         let problem_type = text("type").filter(|t| problem && *t != "about:blank");
         let code = text("code").or_else(|| inner("code")).or(problem_type);
-        let words = [
-            text("code"),
-            inner("code"),
-            text("error"),
-            text("errorType"),
-            text("type"),
-            inner("type"),
-        ];
+        let words =
+            [text("code"), inner("code"), text("error"), text("errorType"), text("type"), inner("type")];
         let titled = problem && text("title").is_some_and(says_outstanding);
         ErrorBody {
-            message: message
-                .or_else(|| text("title").filter(|_| problem))
-                .and_then(bounded),
+            message: message.or_else(|| text("title").filter(|_| problem)).and_then(bounded),
             code: code.and_then(bounded),
             in_progress: titled || words.into_iter().flatten().any(is_in_progress_code),
         }
@@ -189,9 +165,7 @@ pub fn first_sentence(text: &str) -> &str {
     let end = line.find(". ").map_or(line.len(), |at| at + 1);
     let sentence = line.get(..end).unwrap_or(line);
     let hash_note = sentence.find(" (").filter(|_| sentence.contains("Authorization"));
-    sentence
-        .get(..hash_note.unwrap_or(sentence.len()))
-        .unwrap_or(sentence)
+    sentence.get(..hash_note.unwrap_or(sentence.len())).unwrap_or(sentence)
 }
 
 /// Removes control characters and cuts a text that somebody else wrote to `most` characters.
@@ -200,12 +174,18 @@ pub fn clean(text: &str, most: usize) -> Cow<'_, str> {
     if text.chars().count() <= most && !text.chars().any(is_unprintable) {
         return Cow::Borrowed(text.trim());
     }
-    let cut: String = text
-        .chars()
-        .take(most)
-        .map(|c| if is_unprintable(c) { ' ' } else { c })
-        .collect();
+    let cut: String = text.chars().take(most).map(|c| if is_unprintable(c) { ' ' } else { c }).collect();
     Cow::Owned(cut.trim().to_owned())
+}
+
+/// The gateway's id of a request, if it looks like one: at most 128 letters, digits, `-`, `_` and `=`. REST APIs, function
+/// URLs and HTTP APIs name the header differently.
+#[must_use]
+pub fn request_id(headers: &HeaderMap) -> Option<&str> {
+    let named = ["x-amzn-requestid", "apigw-requestid", "x-amz-apigw-id"];
+    let id = named.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    let well_formed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=');
+    (id.len() <= 128 && id.bytes().all(well_formed)).then_some(id)
 }
 
 /// How many characters of a message or code are kept.
@@ -215,10 +195,7 @@ const ERROR_TYPE: &str = "x-amzn-errortype";
 
 const NAMES: [(&str, GatewayError); 15] = [
     ("AccessDeniedException", GatewayError::AccessDenied),
-    (
-        "AuthorizerConfigurationException",
-        GatewayError::AuthorizerConfiguration,
-    ),
+    ("AuthorizerConfigurationException", GatewayError::AuthorizerConfiguration),
     ("AuthorizerFailureException", GatewayError::AuthorizerFailure),
     ("BadRequestException", GatewayError::BadRequest),
     ("ExpiredTokenException", GatewayError::ExpiredToken),
@@ -227,10 +204,7 @@ const NAMES: [(&str, GatewayError); 15] = [
     ("InternalServerErrorException", GatewayError::InternalServerError),
     ("InvalidSignatureException", GatewayError::InvalidSignature),
     ("LimitExceededException", GatewayError::LimitExceeded),
-    (
-        "MissingAuthenticationTokenException",
-        GatewayError::MissingAuthenticationToken,
-    ),
+    ("MissingAuthenticationTokenException", GatewayError::MissingAuthenticationToken),
     ("ThrottlingException", GatewayError::Throttling),
     ("TooManyRequestsException", GatewayError::TooManyRequests),
     ("UnauthorizedException", GatewayError::Unauthorized),
@@ -251,17 +225,9 @@ const IN_PROGRESS_CODES: [&str; 8] = [
 
 fn is_in_progress_code(code: &str) -> bool {
     // A problem type is a URL, whose last segment is the word.
-    let word = code
-        .trim_end_matches('/')
-        .rsplit(['/', '#', ':'])
-        .next()
-        .unwrap_or(code);
-    let folded: String = word
-        .chars()
-        .take(64)
-        .filter(char::is_ascii_alphanumeric)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
+    let word = code.trim_end_matches('/').rsplit(['/', '#', ':']).next().unwrap_or(code);
+    let folded: String =
+        word.chars().take(64).filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     IN_PROGRESS_CODES.contains(&folded.as_str())
 }
 
@@ -275,8 +241,7 @@ fn is_problem(content_type: &[u8]) -> bool {
 }
 
 fn starts_with_ignoring_case(text: &[u8], start: &[u8]) -> bool {
-    text.get(..start.len())
-        .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    text.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
 }
 
 fn bounded(text: &str) -> Option<String> {
@@ -344,19 +309,10 @@ mod tests {
     #[test]
     fn a_message_is_read_under_either_name_and_null_html_and_nothing_are_none() {
         let json = "application/json";
-        assert_eq!(
-            body_of(json, r#"{"message": "Forbidden"}"#).message.as_deref(),
-            Some("Forbidden")
-        );
-        assert_eq!(
-            body_of(json, r#"{"Message":"no"}"#).message.as_deref(),
-            Some("no")
-        );
+        assert_eq!(body_of(json, r#"{"message": "Forbidden"}"#).message.as_deref(), Some("Forbidden"));
+        assert_eq!(body_of(json, r#"{"Message":"no"}"#).message.as_deref(), Some("no"));
         assert_eq!(body_of(json, r#"{"message":null}"#).message, None);
-        assert_eq!(
-            body_of("text/plain", "too long").message.as_deref(),
-            Some("too long")
-        );
+        assert_eq!(body_of("text/plain", "too long").message.as_deref(), Some("too long"));
         assert_eq!(body_of("text/html", "<html>502</html>").message, None);
         assert_eq!(body_of(json, "<html>502</html>").message, None);
         assert_eq!(body_of(json, "").message, None);
@@ -367,20 +323,14 @@ mod tests {
     fn a_code_is_read_from_code_error_code_or_the_problem_type() {
         let json = "application/json";
         let code = |kind, body| body_of(kind, body).code;
-        assert_eq!(
-            code(json, r#"{"code":"OUT_OF_STOCK"}"#).as_deref(),
-            Some("OUT_OF_STOCK")
-        );
+        assert_eq!(code(json, r#"{"code":"OUT_OF_STOCK"}"#).as_deref(), Some("OUT_OF_STOCK"));
         assert_eq!(code(json, r#"{"error":{"code":"E7"}}"#).as_deref(), Some("E7"));
         assert_eq!(
             code("application/problem+json", r#"{"type":"https://x.example/y"}"#).as_deref(),
             Some("https://x.example/y")
         );
         assert_eq!(code(json, r#"{"type":"https://x.example/y"}"#), None);
-        assert_eq!(
-            code("application/problem+json", r#"{"type":"about:blank"}"#),
-            None
-        );
+        assert_eq!(code("application/problem+json", r#"{"type":"about:blank"}"#), None);
         assert_eq!(code(json, r#"{"code":7}"#), None);
     }
 
@@ -421,10 +371,7 @@ mod tests {
 
     #[test]
     fn the_first_sentence_ends_at_its_full_stop_or_its_line() {
-        assert_eq!(
-            first_sentence("It does not match. Check your key.\n\nhost:a"),
-            "It does not match."
-        );
+        assert_eq!(first_sentence("It does not match. Check your key.\n\nhost:a"), "It does not match.");
         assert_eq!(first_sentence("no stop\nx-amz-security-token:SECRET"), "no stop");
         assert_eq!(first_sentence(""), "");
         let hashed = "Invalid key=value pair (missing equal-sign) in Authorization header (hashed: 'AAA').";

@@ -52,10 +52,7 @@ impl Draw {
     reason = "an instant can only be had from the clock; no test depends on its value"
 )]
 pub(crate) fn some_moment() -> Moment {
-    Moment {
-        monotonic: Instant::now(),
-        wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000),
-    }
+    Moment { monotonic: Instant::now(), wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000) }
 }
 
 #[cfg(test)]
@@ -74,19 +71,10 @@ mod tests {
     #[test]
     fn elapsed_time_is_the_larger_of_the_two_clocks() {
         let monotonic = some_moment().monotonic;
-        let start = Moment {
-            monotonic,
-            wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000),
-        };
-        let woken = Moment {
-            monotonic,
-            wall: start.wall + Duration::from_secs(3_600),
-        };
+        let start = Moment { monotonic, wall: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000) };
+        let woken = Moment { monotonic, wall: start.wall + Duration::from_secs(3_600) };
         assert_eq!(woken.since(&start), Duration::from_secs(3_600));
-        let set_back = Moment {
-            monotonic: monotonic + Duration::from_secs(2),
-            wall: SystemTime::UNIX_EPOCH,
-        };
+        let set_back = Moment { monotonic: monotonic + Duration::from_secs(2), wall: SystemTime::UNIX_EPOCH };
         assert_eq!(set_back.since(&start), Duration::from_secs(2));
     }
 }

@@ -1,6 +1,7 @@
 //! What one attempt showed.
 
 use http::{HeaderMap, StatusCode};
+use std::fmt;
 use std::time::SystemTime;
 
 /// What one attempt showed, before any rule is applied.
@@ -20,7 +21,7 @@ pub enum Outcome<'a> {
 }
 
 /// An answer, as it came off the wire.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Answer<'a> {
     /// The status.
     pub status: StatusCode,
@@ -30,12 +31,27 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
     /// Whether the body went on past the limit on what is kept.
     pub oversized: bool,
+    /// Whether the body broke off before its end.
+    pub broken: bool,
     /// How many seconds the gateway's clock is ahead of ours (behind, if negative), where the answer tells.
     pub clock_gap: Option<i64>,
     /// How many seconds after signing the gateway's `Date` is (before, if negative), where the answer has one.
     pub signature_age: Option<i64>,
     /// The wall clock corrected by what is known of the gateway's clock, when the answer came.
     pub gateway_now: SystemTime,
+}
+
+/// Shows neither header values nor the body.
+impl fmt::Debug for Answer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("body_len", &self.body.len())
+            .field("oversized", &self.oversized)
+            .field("broken", &self.broken)
+            .field("clock_gap", &self.clock_gap)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How an answer was lost.
@@ -79,4 +95,6 @@ pub enum Unsent {
     HandshakeCut,
     /// Nobody listens, or no route to the host.
     Refused,
+    /// The peer refused the HTTP/2 stream before it processed anything of it (RFC 9113, 8.7).
+    StreamRefused,
 }

@@ -88,11 +88,7 @@ impl Profile {
             connect_timeout: Duration::from_secs(2),
             min_attempt_time: Duration::from_millis(100),
             deadline_reserve: Duration::from_millis(500),
-            backoff: Backoff::new(
-                Duration::from_secs(1),
-                Duration::from_secs(1),
-                Duration::from_secs(30),
-            ),
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(1), Duration::from_secs(30)),
             max_attempts: 6,
             server_error_retries: 2,
             bad_gateway_retries: 1,

@@ -1,6 +1,6 @@
 //! What a client's owner knows better than the table: a rule per status, and a classifier.
 
-use crate::policy::classify::{Class, classify, settled_by_type};
+use crate::policy::classify::{Class, Retried, classify, settled_by_type};
 use crate::policy::gateway::GatewayError;
 use crate::policy::outcome::{Answer, Outcome};
 use http::{HeaderMap, StatusCode};
@@ -19,8 +19,8 @@ pub enum Verdict {
     Stop,
 }
 
-/// The part of an answer that a classifier sees.
-#[derive(Clone, Copy, Debug)]
+/// The part of an answer that a classifier sees. Its `Debug` shows neither header values nor the body.
+#[derive(Clone, Copy)]
 pub struct Sighting<'a> {
     /// The status.
     pub status: StatusCode,
@@ -35,18 +35,32 @@ impl Sighting<'_> {
     pub const BODY_START: usize = 4_096;
 }
 
+impl fmt::Debug for Sighting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sighting")
+            .field("status", &self.status)
+            .field("body_start_len", &self.body_start.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// A function that refines the table.
 pub type Classifier = dyn Fn(&Sighting<'_>) -> Verdict + Send + Sync;
 
 /// Refinements of the status table. None by default.
 ///
-/// Order: the classifier, then a gateway error type that settles the row by itself (throttling, quota, the refused
-/// signatures and permissions of a 403), then the rule for the status, then the table. None of them can make a POST
-/// or PATCH without a key repeatable where the table asks for one.
+/// Order: what the call says, then what the client says; of each, the classifier before the rule for the status. A rule
+/// for a status does not touch an answer whose gateway error type settles the row by itself (throttling, quota, the
+/// refused signatures and permissions of a 403).
+///
+/// A verdict sets the key, backoff and breaker columns. It does not undo that the work may have been done: a call that
+/// needs a key by the table needs one still, and is told as possibly carried out, unless the verdict is a row that is
+/// never retried: then its owner knows that the callee refused.
 #[derive(Clone, Default)]
 pub struct Refinements {
     by_status: Vec<(StatusCode, Verdict)>,
     classifier: Option<Arc<Classifier>>,
+    below: Option<Arc<Refinements>>,
 }
 
 impl Refinements {
@@ -61,55 +75,49 @@ impl Refinements {
         self.classifier = Some(classifier);
     }
 
-    /// These refinements, with the rules per status and the classifier of `over` in place of their own.
+    /// These refinements below those of `over`, which are asked first.
     #[must_use]
     pub(crate) fn overlaid(self: &Arc<Self>, over: &Refinements) -> Arc<Refinements> {
         if over.by_status.is_empty() && over.classifier.is_none() {
             return Arc::clone(self);
         }
-        let mut both = Refinements::clone(self);
-        for (status, verdict) in &over.by_status {
-            both.set_status(*status, *verdict);
-        }
-        both.classifier = over.classifier.clone().or(both.classifier);
-        Arc::new(both)
+        Arc::new(Refinements { below: Some(Arc::clone(self)), ..over.clone() })
     }
 
     /// Finds the row of an outcome.
     #[must_use]
     pub fn judge(&self, outcome: &Outcome<'_>) -> Judgement {
         let table = classify(outcome);
-        let verdict = match outcome {
-            Outcome::Answered(answer) => self.refine(answer),
-            Outcome::Lost { .. } | Outcome::NeverSent(_) => Verdict::Defer,
+        let Outcome::Answered(answer) = outcome else {
+            return Judgement { class: table, table, stopped: false };
         };
-        match verdict {
-            Verdict::Class(class) => Judgement {
-                class,
-                table,
-                stopped: false,
-            },
-            Verdict::Defer => Judgement {
-                class: table,
-                table,
-                stopped: false,
-            },
-            Verdict::Stop => Judgement {
-                class: table,
-                table,
-                stopped: true,
-            },
+        match self.refine(answer) {
+            // A success is what is handed out whole.
+            Verdict::Class(Class::Success) if answer.broken => {
+                Judgement { class: Class::ConnectionLost, table, stopped: false }
+            }
+            Verdict::Class(Class::Success) if answer.oversized => {
+                Judgement { class: Class::BodyTooLarge, table, stopped: false }
+            }
+            Verdict::Class(class) => Judgement { class, table, stopped: false },
+            Verdict::Defer => Judgement { class: table, table, stopped: false },
+            Verdict::Stop => Judgement { class: table, table, stopped: true },
         }
     }
 
     fn refine(&self, answer: &Answer<'_>) -> Verdict {
+        let own = self.own_verdict(answer);
+        match &self.below {
+            Some(below) if own == Verdict::Defer => below.refine(answer),
+            _ => own,
+        }
+    }
+
+    fn own_verdict(&self, answer: &Answer<'_>) -> Verdict {
         if let Some(classifier) = &self.classifier {
             let body_start = answer.body.get(..Sighting::BODY_START).unwrap_or(answer.body);
-            let verdict = classifier(&Sighting {
-                status: answer.status,
-                headers: answer.headers,
-                body_start,
-            });
+            let verdict =
+                classifier(&Sighting { status: answer.status, headers: answer.headers, body_start });
             if verdict != Verdict::Defer {
                 return verdict;
             }
@@ -149,6 +157,14 @@ impl Judgement {
         self.stopped
     }
 
+    /// Whether the callee may have done the work.
+    #[must_use]
+    pub fn may_have_committed(&self) -> bool {
+        let (rule, table) = (self.class.rule(), self.table.rule());
+        let refused = rule.retried == Retried::Never && self.table != Class::Success;
+        rule.may_have_committed || (table.may_have_committed && !refused)
+    }
+
     /// Whether a POST or PATCH needs an idempotency key to be sent again.
     ///
     /// A refinement may ask for one where the table does not, never the other way round: that the work may have been
@@ -181,6 +197,7 @@ mod tests {
             headers: &headers,
             body: body.as_bytes(),
             oversized: false,
+            broken: false,
             clock_gap: None,
             signature_age: None,
             gateway_now: SystemTime::UNIX_EPOCH,
@@ -190,15 +207,9 @@ mod tests {
     #[test]
     fn a_rule_for_a_status_replaces_the_row() {
         let mut rules = Refinements::default();
-        rules.set_status(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            Verdict::Class(Class::Throttled),
-        );
+        rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Throttled));
         rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Rejected));
-        assert_eq!(
-            judge(&rules, 500, Some("InternalServerErrorException"), "").class,
-            Class::Rejected
-        );
+        assert_eq!(judge(&rules, 500, Some("InternalServerErrorException"), "").class, Class::Rejected);
         assert_eq!(judge(&rules, 502, None, "").class, Class::BadGateway);
     }
 
@@ -207,10 +218,7 @@ mod tests {
         let mut rules = Refinements::default();
         rules.set_status(StatusCode::FORBIDDEN, Verdict::Class(Class::QuotaExhausted));
         assert_eq!(judge(&rules, 403, None, "").class, Class::QuotaExhausted);
-        assert_eq!(
-            judge(&rules, 403, Some("AccessDeniedException"), "").class,
-            Class::Forbidden
-        );
+        assert_eq!(judge(&rules, 403, Some("AccessDeniedException"), "").class, Class::Forbidden);
         rules.set_classifier(Arc::new(|seen: &Sighting<'_>| {
             if seen.body_start.starts_with(b"quota") {
                 Verdict::Class(Class::QuotaExhausted)
@@ -218,32 +226,33 @@ mod tests {
                 Verdict::Defer
             }
         }));
-        assert_eq!(
-            judge(&rules, 403, Some("AccessDeniedException"), "quota").class,
-            Class::QuotaExhausted
-        );
-        assert_eq!(
-            judge(&rules, 403, Some("AccessDeniedException"), "other").class,
-            Class::Forbidden
-        );
+        assert_eq!(judge(&rules, 403, Some("AccessDeniedException"), "quota").class, Class::QuotaExhausted);
+        assert_eq!(judge(&rules, 403, Some("AccessDeniedException"), "other").class, Class::Forbidden);
     }
 
     #[test]
     fn no_refinement_lifts_the_key_rule() {
         let mut rules = Refinements::default();
-        rules.set_status(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            Verdict::Class(Class::Throttled),
-        );
+        rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Throttled));
         rules.set_status(StatusCode::OK, Verdict::Class(Class::Throttled));
         rules.set_status(StatusCode::TOO_MANY_REQUESTS, Verdict::Class(Class::Unavailable));
         assert!(judge(&rules, 500, None, "").needs_key());
         assert!(judge(&rules, 200, None, "").needs_key());
-        assert!(
-            judge(&rules, 429, None, "").needs_key(),
-            "a stricter row does ask for one"
-        );
+        assert!(judge(&rules, 429, None, "").needs_key(), "a stricter row does ask for one");
         assert!(!judge(&Refinements::default(), 429, None, "").needs_key());
+    }
+
+    #[test]
+    fn what_may_have_been_done_stays_so_unless_the_verdict_is_a_refusal() {
+        let mut rules = Refinements::default();
+        for status in [200, 500, 504] {
+            rules.set_status(StatusCode::from_u16(status).unwrap(), Verdict::Class(Class::Throttled));
+            assert!(judge(&rules, status, None, "").may_have_committed(), "{status}");
+        }
+        rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Rejected));
+        assert!(!judge(&rules, 500, None, "").may_have_committed());
+        rules.set_status(StatusCode::OK, Verdict::Class(Class::Rejected));
+        assert!(judge(&rules, 200, None, "").may_have_committed(), "a 2xx was carried out, whatever it says");
     }
 
     #[test]
@@ -264,6 +273,7 @@ mod tests {
         assert!(Arc::ptr_eq(&unchanged.overlaid(&call), &unchanged));
         client.set_status(StatusCode::CONFLICT, Verdict::Class(Class::Unavailable));
         client.set_status(StatusCode::GONE, Verdict::Class(Class::Unavailable));
+        client.set_classifier(Arc::new(|_: &Sighting<'_>| Verdict::Class(Class::Unavailable)));
         call.set_status(StatusCode::CONFLICT, Verdict::Stop);
         let client = Arc::new(client).overlaid(&call);
         assert!(judge(&client, 409, None, "").is_stopped());

@@ -82,8 +82,7 @@ fn digits(text: &str) -> Option<u64> {
         return None;
     }
     text.bytes().try_fold(0_u64, |number, byte| {
-        byte.is_ascii_digit()
-            .then(|| number.saturating_mul(10).saturating_add(u64::from(byte - b'0')))
+        byte.is_ascii_digit().then(|| number.saturating_mul(10).saturating_add(u64::from(byte - b'0')))
     })
 }
 
@@ -108,10 +107,7 @@ mod tests {
         pairs
             .iter()
             .map(|(name, value)| {
-                (
-                    HeaderName::from_static(name),
-                    HeaderValue::from_bytes(value.as_bytes()).unwrap(),
-                )
+                (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap())
             })
             .collect::<Vec<_>>()
             .into_iter()
@@ -147,11 +143,9 @@ mod tests {
 
     #[test]
     fn all_three_date_forms_are_read() {
-        for date in [
-            "Sun, 06 Nov 1994 08:49:37 GMT",
-            "Sunday, 06-Nov-94 08:49:37 GMT",
-            "Sun Nov  6 08:49:37 1994",
-        ] {
+        for date in
+            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+        {
             assert_eq!(read_one(date), seconds(3), "{date}");
         }
     }
@@ -170,11 +164,9 @@ mod tests {
     fn without_exactly_one_readable_date_our_view_of_the_gateways_clock_is_used() {
         let hint = ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT");
         let date = ("date", "Sun, 06 Nov 1994 08:49:07 GMT");
-        for answer in [
-            headers(&[hint]),
-            headers(&[hint, ("date", "yesterday")]),
-            headers(&[hint, date, date]),
-        ] {
+        for answer in
+            [headers(&[hint]), headers(&[hint, ("date", "yesterday")]), headers(&[hint, date, date])]
+        {
             assert_eq!(read(&answer, at(THEN - 12)), seconds(12));
         }
     }
@@ -236,10 +228,7 @@ mod tests {
     fn milliseconds_of_the_aws_header_are_read_where_the_standard_one_is_missing() {
         let millis = |value| read(&headers(&[("x-amz-retry-after", value)]), at(THEN));
         assert_eq!(millis("1500"), Hint::After(Duration::from_millis(1_500)));
-        assert_eq!(
-            millis("99999999999999999999"),
-            Hint::After(Duration::from_millis(u64::MAX))
-        );
+        assert_eq!(millis("99999999999999999999"), Hint::After(Duration::from_millis(u64::MAX)));
         for ignored in ["0", "", "-5", "1.5", "soon", "Sun, 06 Nov 1994 08:49:37 GMT"] {
             assert_eq!(millis(ignored), Hint::Absent, "{ignored:?}");
         }

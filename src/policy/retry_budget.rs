@@ -26,12 +26,7 @@ impl RetryBudget {
     #[must_use]
     pub fn new(capacity: u32) -> Self {
         let most = u64::from(capacity) * TENTHS;
-        Self {
-            bucket: Some(Arc::new(Bucket {
-                most,
-                tenths: AtomicU64::new(most),
-            })),
-        }
+        Self { bucket: Some(Arc::new(Bucket { most, tenths: AtomicU64::new(most) })) }
     }
 
     /// Makes a full bucket for a process that has up to `n` calls at work at once: `2n` tokens.
@@ -76,9 +71,7 @@ impl RetryBudget {
     pub fn reserve(&self) -> Option<RetryToken> {
         match &self.bucket {
             None => Some(RetryToken::free()),
-            Some(bucket) => bucket.take().then(|| RetryToken {
-                bucket: Some(Arc::clone(bucket)),
-            }),
+            Some(bucket) => bucket.take().then(|| RetryToken { bucket: Some(Arc::clone(bucket)) }),
         }
     }
 
@@ -140,9 +133,7 @@ struct Bucket {
 impl Bucket {
     fn take(&self) -> bool {
         self.tenths
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tenths| {
-                tenths.checked_sub(TENTHS)
-            })
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tenths| tenths.checked_sub(TENTHS))
             .is_ok()
     }
 
@@ -150,9 +141,7 @@ impl Bucket {
         // What was earned while a token was out may have filled its place: then there is nothing to give back to.
         let full = |tenths: u64| (tenths < self.most).then(|| tenths.saturating_add(earned).min(self.most));
         // The only failure is a full bucket.
-        let _ = self
-            .tenths
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, full);
+        let _ = self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, full);
     }
 }
 
@@ -231,10 +220,7 @@ mod tests {
     fn a_budget_for_n_calls_at_once_holds_two_tokens_for_each() {
         assert_eq!(RetryBudget::for_concurrency(8).capacity(), Some(16));
         assert_eq!(RetryBudget::for_concurrency(u32::MAX).capacity(), Some(u32::MAX));
-        assert_eq!(
-            RetryBudget::new(u32::MAX).available_tenths(),
-            Some(42_949_672_950)
-        );
+        assert_eq!(RetryBudget::new(u32::MAX).available_tenths(), Some(42_949_672_950));
     }
 
     #[test]

@@ -37,8 +37,7 @@ impl TimeBudget {
     /// The time left, zero once it is over.
     #[must_use]
     pub fn left(&self, now: Instant) -> Duration {
-        self.end
-            .map_or(Duration::MAX, |end| end.saturating_duration_since(now))
+        self.end.map_or(Duration::MAX, |end| end.saturating_duration_since(now))
     }
 
     /// Whether too little is left for an attempt to begin.
@@ -50,8 +49,7 @@ impl TimeBudget {
     /// Whether an attempt could still begin after `wait`. A wait that does not fit is not begun.
     #[must_use]
     pub fn fits(&self, wait: Duration, now: Instant) -> bool {
-        wait.checked_add(self.min_attempt_time)
-            .is_some_and(|needed| needed <= self.left(now))
+        wait.checked_add(self.min_attempt_time).is_some_and(|needed| needed <= self.left(now))
     }
 
     /// The timeout of an attempt that begins now: the configured one, or what is left if that is less.

@@ -6,7 +6,7 @@ use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::edge::{Seen, Shown};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::{BreakerSettings, State};
 use crate::policy::classify::{Class, Recovery};
@@ -63,7 +63,7 @@ struct Fake {
 impl Exchange for Fake {
     type Identity = ();
 
-    async fn identity(&self, within: Duration) -> Result<(), Error> {
+    async fn identity(&self, _: &Order, within: Duration) -> Result<(), Error> {
         System.sleep(self.identity_takes.min(within)).await;
         if self.no_identity || self.identity_takes > within {
             return Err(Error::of(ErrorKind::Credentials, None, "no credentials".into()));
@@ -75,29 +75,20 @@ impl Exchange for Fake {
         self.seen.lock().unwrap().push((number, timeout));
         let step = {
             let mut script = self.script.lock().unwrap();
-            if script.len() > 1 {
-                script.pop_front()
-            } else {
-                script.front().cloned()
-            }
+            if script.len() > 1 { script.pop_front() } else { script.front().cloned() }
         };
         let cause = || std::io::Error::other("fake").into();
-        let lost = |how| Shown::Lost {
-            how,
-            thawed: false,
-            cause: cause(),
-        };
+        let lost = |how| Shown::Lost { how, thawed: false, cause: cause() };
         let shown = match step.unwrap() {
             Step::Answer(status, headers) => {
                 System.sleep(self.takes).await;
-                let named = headers
-                    .iter()
-                    .map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
+                let named = headers.iter().map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
                 Shown::Answered {
                     status: StatusCode::from_u16(status).unwrap(),
                     headers: named.collect::<HeaderMap>(),
                     body: Bytes::new(),
                     oversized: false,
+                    broken: false,
                 }
             }
             Step::Hang => {
@@ -123,10 +114,17 @@ impl Exchange for Fake {
         })
     }
 
-    async fn recover(&self, recovery: Recovery, (): &(), seen: Option<&Seen>, _: Duration) -> bool {
+    async fn recover(
+        &self,
+        recovery: Recovery,
+        _: &Order,
+        (): &(),
+        seen: Option<&Seen>,
+        _: Duration,
+    ) -> Result<(), &'static str> {
         assert!(seen.is_some(), "a recovery follows an answer");
         self.recoveries.lock().unwrap().push(recovery);
-        !self.unrecoverable
+        if self.unrecoverable { Err("nothing else can be had") } else { Ok(()) }
     }
 }
 
@@ -143,25 +141,13 @@ struct Rig {
 
 impl Rig {
     fn new(script: impl IntoIterator<Item = Step>) -> Rig {
-        let world = Arc::new(World {
-            draw: Draw::HIGHEST,
-            waits: Mutex::default(),
-        });
-        let settings = BreakerSettings::default()
-            .with_failures_in_row(1_000)
-            .with_minimum_outcomes(1_000);
+        let world = Arc::new(World { draw: Draw::HIGHEST, waits: Mutex::default() });
+        let settings = BreakerSettings::default().with_failures_in_row(1_000).with_minimum_outcomes(1_000);
         let ambient: Arc<dyn Ambient> = world.clone();
         let circuit = CircuitBreaker::new(settings, Arc::clone(&ambient));
         Rig {
-            fake: Fake {
-                script: Mutex::new(script.into_iter().collect()),
-                ..Fake::default()
-            },
-            gates: Gates {
-                ambient,
-                circuit,
-                budget: RetryBudget::off(),
-            },
+            fake: Fake { script: Mutex::new(script.into_iter().collect()), ..Fake::default() },
+            gates: Gates { ambient, circuit, budget: RetryBudget::off() },
             world,
             terms: Terms {
                 max_attempts: 4,
@@ -199,26 +185,14 @@ impl Rig {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
+            user_token: None,
             response_body_limit: 1_000,
             error_body_limit: 1_000,
         };
         let ids = ("correlation-1".to_owned(), self.key.clone());
         let start = self.gates.ambient.now();
-        let teller = Teller::new(
-            &order.method,
-            order.target.path(),
-            self.terms.repeatable,
-            start,
-            ids,
-        );
-        run(
-            &self.fake,
-            &self.gates,
-            &order,
-            (&self.terms, self.bounds),
-            teller,
-        )
-        .await
+        let teller = Teller::new(&order.method, order.target.path(), self.terms.repeatable, start, ids);
+        run(&self.fake, &self.gates, &order, (&self.terms, self.bounds), teller).await
     }
 
     fn sent(&self) -> usize {
@@ -226,20 +200,12 @@ impl Rig {
     }
 
     fn waits(&self) -> Vec<u64> {
-        self.world
-            .waits
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|w| u64::try_from(w.as_millis()).unwrap())
-            .collect()
+        self.world.waits.lock().unwrap().iter().map(|w| u64::try_from(w.as_millis()).unwrap()).collect()
     }
 
     fn timeouts(&self) -> Vec<u64> {
         let seen = self.fake.seen.lock().unwrap();
-        seen.iter()
-            .map(|(_, t)| u64::try_from(t.as_millis()).unwrap())
-            .collect()
+        seen.iter().map(|(_, t)| u64::try_from(t.as_millis()).unwrap()).collect()
     }
 }
 
@@ -252,10 +218,7 @@ async fn a_503_is_waited_for_and_sent_again() {
     let response = rig.call().await.unwrap();
     assert_eq!((rig.sent(), rig.waits()), (2, vec![100]));
     assert_eq!(response.attempts().len(), 2);
-    assert_eq!(
-        response.attempts()[0].wait_after(),
-        Some(Duration::from_millis(100))
-    );
+    assert_eq!(response.attempts()[0].wait_after(), Some(Duration::from_millis(100)));
     assert_eq!(response.attempts()[1].wait_after(), None);
     assert_eq!(response.elapsed(), Duration::from_millis(100));
 }
@@ -278,11 +241,7 @@ async fn a_hanging_callee_takes_no_more_than_the_total() {
     rig.bounds.total = Duration::from_secs(1);
     rig.terms.attempt_timeout = Duration::from_millis(800);
     let error = rig.call().await.unwrap_err();
-    assert_eq!(
-        rig.timeouts(),
-        [800, 100],
-        "the second attempt is cut to what is left"
-    );
+    assert_eq!(rig.timeouts(), [800, 100], "the second attempt is cut to what is left");
     assert_eq!(error.elapsed(), Duration::from_secs(1));
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert_eq!(error.stop_reason(), Some(StopReason::TimeBudgetExhausted));
@@ -292,11 +251,8 @@ async fn a_hanging_callee_takes_no_more_than_the_total() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_does_not_fit_is_not_begun_and_the_last_outcome_is_kept() {
     let mut rig = Rig::new([UNAVAILABLE]);
-    rig.terms.backoff = Backoff::new(
-        Duration::from_millis(600),
-        Duration::from_millis(600),
-        Duration::from_secs(2),
-    );
+    rig.terms.backoff =
+        Backoff::new(Duration::from_millis(600), Duration::from_millis(600), Duration::from_secs(2));
     rig.bounds.total = Duration::from_secs(1);
     let error = rig.call().await.unwrap_err();
     assert_eq!((rig.sent(), rig.waits()), (2, vec![600]));
@@ -319,12 +275,7 @@ async fn a_hint_past_the_budget_ends_the_call_at_once_with_the_hint() {
 
 #[tokio::test(start_paused = true)]
 async fn enormous_hints_saturate() {
-    for hint in [
-        "9223372037",
-        "18446744073709551615",
-        "18446744073709551616",
-        &"9".repeat(40),
-    ] {
+    for hint in ["9223372037", "18446744073709551615", "18446744073709551616", &"9".repeat(40)] {
         let hint: &'static str = Box::leak(hint.to_owned().into_boxed_str());
         let headers: &'static [_] = Box::leak(Box::new([("retry-after", hint)]));
         let rig = Rig::new([Step::Answer(429, headers)]);
@@ -380,22 +331,12 @@ async fn credentials_that_cannot_be_had_are_no_breaker_failure_and_send_nothing(
 async fn an_open_breaker_ends_the_call_with_the_last_outcome_and_is_never_waited_for() {
     let rig = Rig::new([UNAVAILABLE]).with_breaker(BreakerSettings::default().with_failures_in_row(5));
     let first = rig.call().await.unwrap_err();
-    assert_eq!(
-        (rig.sent(), first.stop_reason()),
-        (4, Some(StopReason::AttemptsExhausted))
-    );
+    assert_eq!((rig.sent(), first.stop_reason()), (4, Some(StopReason::AttemptsExhausted)));
     let waits = rig.waits().len();
     let second = rig.call().await.unwrap_err();
-    assert_eq!(
-        (rig.sent(), second.stop_reason()),
-        (5, Some(StopReason::CircuitOpen))
-    );
+    assert_eq!((rig.sent(), second.stop_reason()), (5, Some(StopReason::CircuitOpen)));
     assert_eq!(second.status(), Some(StatusCode::SERVICE_UNAVAILABLE));
-    assert_eq!(
-        rig.waits().len(),
-        waits,
-        "nothing was waited for once it was open"
-    );
+    assert_eq!(rig.waits().len(), waits, "nothing was waited for once it was open");
     let third = rig.call().await.unwrap_err();
     assert_eq!((rig.sent(), third.kind()), (5, ErrorKind::CircuitOpen));
     assert!(third.is_circuit_open());
@@ -404,10 +345,7 @@ async fn an_open_breaker_ends_the_call_with_the_last_outcome_and_is_never_waited
 
 #[tokio::test(start_paused = true)]
 async fn a_recovery_follows_at_once_and_costs_no_retry_token() {
-    let mut rig = Rig::new([
-        Step::Answer(403, &[("x-amzn-errortype", "ExpiredTokenException")]),
-        OK,
-    ]);
+    let mut rig = Rig::new([Step::Answer(403, &[("x-amzn-errortype", "ExpiredTokenException")]), OK]);
     rig.gates.budget = RetryBudget::new(0);
     let response = rig.call().await.unwrap();
     assert_eq!((rig.sent(), rig.waits()), (2, vec![]));
@@ -421,6 +359,7 @@ async fn a_recovery_that_changes_nothing_ends_the_call() {
     rig.fake.unrecoverable = true;
     let error = rig.call().await.unwrap_err();
     assert_eq!(rig.sent(), 1);
+    assert!(error.to_string().contains("401 unauthenticated: nothing else can be had"), "{error}");
     assert_eq!(
         (error.kind(), error.stop_reason()),
         (ErrorKind::Unauthorized, Some(StopReason::RecoveryUsed))
@@ -433,14 +372,8 @@ async fn an_unkeyed_post_is_not_sent_again_after_a_lost_reply_but_is_after_a_ref
     rig.terms.repeatable = false;
     rig.key = None;
     let error = rig.call().await.unwrap_err();
-    assert_eq!(
-        (rig.sent(), error.stop_reason()),
-        (1, Some(StopReason::NoIdempotencyKey))
-    );
-    assert!(
-        error.to_string().contains("look it up before you send again"),
-        "{error}"
-    );
+    assert_eq!((rig.sent(), error.stop_reason()), (1, Some(StopReason::NoIdempotencyKey)));
+    assert!(error.to_string().contains("look it up before you send again"), "{error}");
     let mut rig = Rig::new([Step::Refuse, OK]);
     rig.terms.repeatable = false;
     rig.call().await.unwrap();
@@ -460,10 +393,7 @@ async fn an_empty_retry_budget_ends_the_call_with_the_last_outcome() {
     let mut rig = Rig::new([UNAVAILABLE]);
     rig.gates.budget = RetryBudget::new(1);
     let error = rig.call().await.unwrap_err();
-    assert_eq!(
-        (rig.sent(), error.stop_reason()),
-        (2, Some(StopReason::RetryBudgetExhausted))
-    );
+    assert_eq!((rig.sent(), error.stop_reason()), (2, Some(StopReason::RetryBudgetExhausted)));
     assert_eq!(error.status(), Some(StatusCode::SERVICE_UNAVAILABLE));
 }
 
@@ -471,11 +401,7 @@ async fn an_empty_retry_budget_ends_the_call_with_the_last_outcome() {
 async fn a_call_dropped_while_it_waits_gives_its_token_back() {
     let mut rig = Rig::new([UNAVAILABLE]);
     rig.gates.budget = RetryBudget::new(2);
-    rig.terms.backoff = Backoff::new(
-        Duration::from_secs(2),
-        Duration::from_secs(2),
-        Duration::from_secs(2),
-    );
+    rig.terms.backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(2));
     let dropped = tokio::time::timeout(Duration::from_secs(1), rig.call()).await;
     assert!(dropped.is_err());
     assert_eq!(rig.sent(), 1);
@@ -490,11 +416,7 @@ async fn a_probe_that_is_dropped_gives_its_slot_back() {
     rig.call().await.unwrap_err();
     assert_eq!(rig.gates.circuit.state(), State::Open);
     System.sleep(Duration::from_secs(4)).await;
-    assert!(
-        tokio::time::timeout(Duration::from_millis(10), rig.call())
-            .await
-            .is_err()
-    );
+    assert!(tokio::time::timeout(Duration::from_millis(10), rig.call()).await.is_err());
     rig.call().await.unwrap();
     assert_eq!(rig.gates.circuit.state(), State::Closed);
 }
@@ -502,11 +424,7 @@ async fn a_probe_that_is_dropped_gives_its_slot_back() {
 #[tokio::test(start_paused = true)]
 async fn a_probe_that_ends_neutral_leaves_its_slot_free() {
     let settings = BreakerSettings::default().with_failures_in_row(1);
-    for probe in [
-        Step::Answer(404, &[]),
-        Step::Answer(400, &[]),
-        Step::Answer(429, &[]),
-    ] {
+    for probe in [Step::Answer(404, &[]), Step::Answer(400, &[]), Step::Answer(429, &[])] {
         let mut rig = Rig::new([UNAVAILABLE, probe, OK]).with_breaker(settings);
         rig.terms.max_attempts = 1;
         rig.call().await.unwrap_err();
@@ -531,10 +449,7 @@ async fn a_probe_without_credentials_or_without_time_leaves_its_slot_free() {
     rig.fake.identity_takes = Duration::from_millis(980);
     rig.bounds.total = Duration::from_secs(1);
     let error = rig.call().await.unwrap_err();
-    assert_eq!(
-        (rig.sent(), error.stop_reason()),
-        (1, Some(StopReason::TimeBudgetExhausted))
-    );
+    assert_eq!((rig.sent(), error.stop_reason()), (1, Some(StopReason::TimeBudgetExhausted)));
     rig.fake.identity_takes = Duration::ZERO;
     rig.call().await.unwrap();
 }
@@ -576,41 +491,21 @@ async fn rejections_neither_open_the_breaker_nor_end_a_run_of_failures() {
 
 #[tokio::test(start_paused = true)]
 async fn the_error_tells_what_every_attempt_showed() {
-    let rig = Rig::new([
-        Step::Answer(504, &[]),
-        Step::Answer(429, &[]),
-        Step::Answer(400, &[]),
-    ]);
+    let rig = Rig::new([Step::Answer(504, &[]), Step::Answer(429, &[]), Step::Answer(400, &[])]);
     let error = rig.call().await.unwrap_err();
-    let classes: Vec<Class> = error
-        .attempts()
-        .iter()
-        .map(crate::story::Attempt::class)
-        .collect();
-    assert_eq!(
-        classes,
-        [Class::GatewayTimeout, Class::Throttled, Class::Rejected]
-    );
-    assert_eq!(
-        (error.kind(), error.stop_reason()),
-        (ErrorKind::Rejected, Some(StopReason::NotRetryable))
-    );
+    let classes: Vec<Class> = error.attempts().iter().map(crate::story::Attempt::class).collect();
+    assert_eq!(classes, [Class::GatewayTimeout, Class::Throttled, Class::Rejected]);
+    assert_eq!((error.kind(), error.stop_reason()), (ErrorKind::Rejected, Some(StopReason::NotRetryable)));
     assert!(error.may_have_committed(), "the 504 is not forgotten");
     assert_eq!(error.idempotency_key(), Some("key-1"));
     assert_eq!(error.correlation_id(), Some("correlation-1"));
     let text = error.to_string();
-    assert!(
-        text.starts_with("POST /prod/orders: 400 rejected after 3 attempts; not retryable"),
-        "{text}"
-    );
+    assert!(text.starts_with("POST /prod/orders: 400 rejected after 3 attempts; not retryable"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_same_status_each_time_is_said() {
     let rig = Rig::new([Step::Answer(500, &[])]);
     let text = rig.call().await.unwrap_err().to_string();
-    assert!(
-        text.contains("500 each time: this request may be at fault"),
-        "{text}"
-    );
+    assert!(text.contains("500 each time: this request may be at fault"), "{text}");
 }

@@ -72,11 +72,7 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
@@ -101,10 +97,7 @@ mod tests {
             assert_eq!(parse(text), Some(at(seconds)), "{text}");
             assert_eq!(format(at(seconds)), text);
         }
-        assert_eq!(
-            parse("19691231T235959Z").map(format).as_deref(),
-            Some("19691231T235959Z")
-        );
+        assert_eq!(parse("19691231T235959Z").map(format).as_deref(), Some("19691231T235959Z"));
     }
 
     #[test]

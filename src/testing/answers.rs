@@ -3,7 +3,6 @@
 //! Statuses, types and messages are those of the developer guide's page "Gateway response types" and of captured
 //! answers. Where no capture is public, the documentation of the single answer says so.
 
-use super::refusal;
 use super::reply::{Reply, Surface};
 use serde_json::Value;
 
@@ -74,21 +73,13 @@ impl Reply {
         rest(
             403,
             ACCESS_DENIED,
-            capital(&not_authorized(
-                "because no identity-based policy allows the execute-api:Invoke action",
-            )),
+            capital(&not_authorized("because no identity-based policy allows the execute-api:Invoke action")),
         )
     }
 
     /// 403: a policy denies the caller explicitly.
     pub fn explicit_deny() -> Self {
-        rest(
-            403,
-            ACCESS_DENIED,
-            capital(&not_authorized(
-                "with an explicit deny in a resource-based policy",
-            )),
-        )
+        rest(403, ACCESS_DENIED, capital(&not_authorized("with an explicit deny in a resource-based policy")))
     }
 
     /// 403: the API key is missing or wrong.
@@ -103,11 +94,7 @@ impl Reply {
 
     /// 403: unsigned, or no such method, path or stage: a REST API says the same to both.
     pub fn missing_authentication_token() -> Self {
-        rest(
-            403,
-            "MissingAuthenticationTokenException",
-            tight("Missing Authentication Token"),
-        )
+        rest(403, "MissingAuthenticationTokenException", tight("Missing Authentication Token"))
     }
 
     /// 403: what a REST API says to a method, path or stage that it does not have;
@@ -116,53 +103,15 @@ impl Reply {
         Reply::missing_authentication_token()
     }
 
-    /// 403: the `authorization` header is no SigV4.
-    pub fn incomplete_signature() -> Self {
-        incomplete_signature(refusal::INVALID_PAIR)
-    }
-
-    /// 403: the signature is older than five minutes. The message names the request's `x-amz-date` and the gateway's clock
-    /// as they are, even if they agree: a signature that grew old on the way is told so by a clock that is right.
-    pub fn signature_expired() -> Self {
-        Reply::dynamic(refusal::signature_expired)
-    }
-
-    /// 403: the signature is from the future. The message names the request's `x-amz-date` and the gateway's clock.
-    pub fn signature_not_yet_current() -> Self {
-        Reply::dynamic(refusal::signature_not_yet_current)
-    }
-
-    /// 403: the calculated signature is another. As the real answer, it echoes the canonical request *with the session
-    /// token*, where the request was signed.
-    pub fn signature_mismatch() -> Self {
-        Reply::dynamic(|attempt| refusal::mismatch(attempt.verification()))
-    }
-
-    /// 403: the credential is scoped to another Region and service.
-    pub fn bad_scope() -> Self {
-        invalid_signature(
-            "Credential should be scoped to a valid region, not 'us-east-1'. \
-             Credential should be scoped to correct service: 'execute-api'. ",
-        )
-    }
-
     /// 403: the session is over.
     pub fn token_expired() -> Self {
-        rest(
-            403,
-            "ExpiredTokenException",
-            tight("The security token included in the request is expired"),
-        )
+        rest(403, "ExpiredTokenException", tight("The security token included in the request is expired"))
     }
 
     /// 403: the access key or the session token is not known. The type is one that other refusals bear too: the message
     /// tells them apart.
     pub fn token_invalid() -> Self {
-        rest(
-            403,
-            ACCESS_DENIED,
-            tight("The security token included in the request is invalid."),
-        )
+        rest(403, ACCESS_DENIED, tight("The security token included in the request is invalid."))
     }
 
     /// 413 in plain text: the body is over 10 MB.
@@ -177,11 +126,15 @@ impl Reply {
         rest(413, "RequestTooLargeException", tight("Request Too Long"))
     }
 
+    /// 414: the URL is over 10,240 characters (not captured; the words are those of *Quotas for configuring and running a
+    /// REST API in API Gateway*).
+    pub fn uri_too_long() -> Self {
+        of(Surface::RestApi, 414).header("Content-Type", JSON).body(tight("Request URI too long"))
+    }
+
     /// 431: the headers are over 10,240 bytes (not captured).
     pub fn headers_too_large() -> Self {
-        of(Surface::RestApi, 431)
-            .header("Content-Type", JSON)
-            .body(tight("Request Header Fields Too Large"))
+        of(Surface::RestApi, 431).header("Content-Type", JSON).body(tight("Request Header Fields Too Large"))
     }
 
     /// 400: the body does not fit the model.
@@ -191,11 +144,7 @@ impl Reply {
 
     /// 400: a required parameter is missing.
     pub fn bad_request_parameters() -> Self {
-        rest(
-            400,
-            BAD_REQUEST,
-            loose("Missing required request parameters: [limit]"),
-        )
+        rest(400, BAD_REQUEST, loose("Missing required request parameters: [limit]"))
     }
 
     /// 415: no mapping for this content type.
@@ -210,9 +159,7 @@ impl Reply {
 
     /// 403 of an HTTP API, which has one answer for every refusal and no type header.
     pub fn http_api_forbidden() -> Self {
-        of(Surface::HttpApi, 403)
-            .header("Content-Type", JSON)
-            .body(tight("Forbidden"))
+        of(Surface::HttpApi, 403).header("Content-Type", JSON).body(tight("Forbidden"))
     }
 
     /// 503 of an HTTP API: its integration timed out or could not be reached; the callee may still be at work.
@@ -221,25 +168,13 @@ impl Reply {
     }
 }
 
-/// A refused signature.
-pub(super) fn invalid_signature(message: &str) -> Reply {
-    rest(403, "InvalidSignatureException", tight(message))
-}
-
-/// A signature that cannot be read.
-pub(super) fn incomplete_signature(message: &str) -> Reply {
-    rest(403, "IncompleteSignatureException", tight(message))
-}
-
 /// What is no request at all.
 pub(super) fn bad_request() -> Reply {
-    of(Surface::RestApi, 400)
-        .header("Content-Type", "text/plain")
-        .body("Bad Request")
-        .keep_alive(false)
+    of(Surface::RestApi, 400).header("Content-Type", "text/plain").body("Bad Request").keep_alive(false)
 }
 
-fn rest(status: u16, error_type: &str, body: String) -> Reply {
+/// An answer of a REST API itself, with a type.
+pub(super) fn rest(status: u16, error_type: &str, body: String) -> Reply {
     of(Surface::RestApi, status)
         .header("Content-Type", JSON)
         .header("x-amzn-ErrorType", error_type)
@@ -247,13 +182,11 @@ fn rest(status: u16, error_type: &str, body: String) -> Reply {
 }
 
 fn of(surface: Surface, status: u16) -> Reply {
-    Reply {
-        surface,
-        ..Reply::status(status)
-    }
+    Reply { surface, ..Reply::status(status) }
 }
 
-fn tight(message: &str) -> String {
+/// The message as JSON, without a space.
+pub(super) fn tight(message: &str) -> String {
     format!(r#"{{"message":{}}}"#, Value::from(message))
 }
 
@@ -294,10 +227,7 @@ mod tests {
             ("rest-500-invoke-rejected", Reply::lambda_rejected()),
             ("rest-502-function-error", Reply::lambda_failed()),
             ("rest-500-api-configuration", Reply::api_configuration_error()),
-            (
-                "rest-500-authorizer-config-null",
-                Reply::authorizer_configuration_error(),
-            ),
+            ("rest-500-authorizer-config-null", Reply::authorizer_configuration_error()),
             ("rest-401-unauthorized", Reply::unauthorized()),
             ("rest-403-authorizer-deny", Reply::authorizer_denied()),
             ("rest-403-iam-denied", Reply::access_denied()),
@@ -325,11 +255,7 @@ mod tests {
         let captured: Value =
             serde_json::from_str(include_str!("../../tests/data/gateway_responses.json")).unwrap();
         for (id, reply) in named() {
-            let entry = captured
-                .as_array()
-                .unwrap()
-                .iter()
-                .find(|entry| entry["id"] == id);
+            let entry = captured.as_array().unwrap().iter().find(|entry| entry["id"] == id);
             let entry = entry.unwrap_or_else(|| panic!("no capture {id}"));
             assert_eq!(entry["status"], reply.status, "{id}");
             assert_eq!(entry["body"].as_str().unwrap().as_bytes(), reply.body, "{id}");

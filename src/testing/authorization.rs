@@ -24,10 +24,7 @@ pub(super) struct Scope {
 impl Authorization {
     /// Takes the header's value apart; the error is the verdict on it.
     pub(super) fn parse(value: &str) -> Result<Self, Verdict> {
-        let (algorithm, pairs) = value
-            .trim()
-            .split_once(' ')
-            .ok_or(Verdict::AuthorizationMalformed)?;
+        let (algorithm, pairs) = value.trim().split_once(' ').ok_or(Verdict::AuthorizationMalformed)?;
         if algorithm != ALGORITHM {
             return Err(match algorithm.starts_with("AWS4-") {
                 true => Verdict::AlgorithmUnsupported(algorithm.to_owned()),
@@ -36,10 +33,7 @@ impl Authorization {
         }
         let [mut credential, mut signature, mut signed_headers] = [None; 3];
         for pair in pairs.split(',') {
-            let (name, value) = pair
-                .trim()
-                .split_once('=')
-                .ok_or(Verdict::AuthorizationMalformed)?;
+            let (name, value) = pair.trim().split_once('=').ok_or(Verdict::AuthorizationMalformed)?;
             let slot = match name {
                 "Credential" => &mut credential,
                 "Signature" => &mut signature,
@@ -54,11 +48,7 @@ impl Authorization {
             (credential, signature, signed_headers)
         else {
             let found = [credential, signature, signed_headers];
-            let missing = PARTS
-                .iter()
-                .zip(found)
-                .filter(|(_, found)| found.is_none())
-                .map(|(name, _)| *name);
+            let missing = PARTS.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(name, _)| *name);
             return Err(Verdict::AuthorizationIncomplete(missing.collect()));
         };
         let (access_key_id, scope) = split_credential(credential)?;
@@ -84,15 +74,7 @@ fn split_credential(credential: &str) -> Result<(String, Scope), Verdict> {
         return Err(Verdict::CredentialMalformed(credential.to_owned()));
     };
     let [date, region, service, terminator] = [date, region, service, terminator].map(|s| (*s).to_owned());
-    Ok((
-        (*key).to_owned(),
-        Scope {
-            date,
-            region,
-            service,
-            terminator,
-        },
-    ))
+    Ok(((*key).to_owned(), Scope { date, region, service, terminator }))
 }
 
 const PARTS: [&str; 3] = ["Credential", "Signature", "SignedHeaders"];
@@ -121,10 +103,7 @@ mod tests {
     fn other_schemes_and_broken_pairs_are_told_apart() {
         assert_eq!(verdict("Bearer abc"), Some(Verdict::AuthorizationMalformed));
         assert_eq!(verdict("AWS4-HMAC-SHA256"), Some(Verdict::AuthorizationMalformed));
-        assert_eq!(
-            verdict("AWS4-HMAC-SHA256 Credential"),
-            Some(Verdict::AuthorizationMalformed)
-        );
+        assert_eq!(verdict("AWS4-HMAC-SHA256 Credential"), Some(Verdict::AuthorizationMalformed));
         assert_eq!(
             verdict("AWS4-HMAC-SHA256 Signature=a, Signature=a"),
             Some(Verdict::AuthorizationMalformed)
@@ -135,10 +114,7 @@ mod tests {
         );
         assert_eq!(
             verdict("AWS4-HMAC-SHA256 Signature=a"),
-            Some(Verdict::AuthorizationIncomplete(vec![
-                "Credential",
-                "SignedHeaders"
-            ]))
+            Some(Verdict::AuthorizationIncomplete(vec!["Credential", "SignedHeaders"]))
         );
         assert_eq!(
             verdict("AWS4-HMAC-SHA256 Credential=a/b/c/d, Signature=a, SignedHeaders=host"),

@@ -1,6 +1,6 @@
 //! A request's body, counted or chunked, taken off the wire as it comes.
 
-use super::http::Malformed;
+use super::malformed::Malformed;
 use bytes::{Buf, Bytes, BytesMut};
 
 /// How a body is framed.
@@ -38,12 +38,7 @@ impl BodyReader {
             Framing::Counted(0) => State::Done,
             Framing::Counted(left) => State::Counted(left),
         };
-        BodyReader {
-            state,
-            kept: Vec::new(),
-            seen: 0,
-            limit,
-        }
+        BodyReader { state, kept: Vec::new(), seen: 0, limit }
     }
 
     /// Takes what it can use of the input; answers whether the body is complete.
@@ -80,23 +75,17 @@ impl BodyReader {
     /// Gives the body up.
     pub(super) fn finish(self) -> Body {
         let over_limit = self.seen > u64::try_from(self.limit).unwrap_or(u64::MAX);
-        Body {
-            kept: Bytes::from(self.kept),
-            over_limit,
-        }
+        Body { kept: Bytes::from(self.kept), over_limit }
     }
 
     fn take(&mut self, input: &mut BytesMut, left: u64) -> Result<u64, Malformed> {
         let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(input.len());
         let piece = input.split_to(wanted);
         let room = self.limit.saturating_sub(self.kept.len());
-        self.kept
-            .extend_from_slice(piece.get(..room.min(wanted)).unwrap_or_default());
+        self.kept.extend_from_slice(piece.get(..room.min(wanted)).unwrap_or_default());
         let taken = u64::try_from(wanted).unwrap_or(u64::MAX);
         self.seen = self.seen.saturating_add(taken);
-        let most = u64::try_from(self.limit)
-            .unwrap_or(u64::MAX)
-            .saturating_mul(DRAINED_LIMITS);
+        let most = u64::try_from(self.limit).unwrap_or(u64::MAX).saturating_mul(DRAINED_LIMITS);
         if self.seen > most {
             return Err(Malformed("the body does not end"));
         }

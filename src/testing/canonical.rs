@@ -56,10 +56,7 @@ pub(super) fn canonical_request(
 
 /// Makes the string to sign.
 pub(super) fn string_to_sign(amz_date: &str, scope: &str, canonical_request: &[u8]) -> String {
-    format!(
-        "{ALGORITHM}\n{amz_date}\n{scope}\n{}",
-        sha256_hex(canonical_request)
-    )
+    format!("{ALGORITHM}\n{amz_date}\n{scope}\n{}", sha256_hex(canonical_request))
 }
 
 /// The SHA-256 of the bytes, in lower-case hexadecimal.
@@ -121,10 +118,7 @@ fn canonical_query(query: &[u8], secrets: Secrets) -> String {
         })
         .collect();
     pairs.sort();
-    let pairs: Vec<String> = pairs
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let pairs: Vec<String> = pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.join("&")
 }
 
@@ -208,10 +202,7 @@ fn push_encoded(out: &mut String, byte: u8, keep: &[u8]) {
 
 /// Lower-case hexadecimal.
 fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|b| [hex_char(b >> 4), hex_char(b & 15)])
-        .collect()
+    bytes.iter().flat_map(|b| [hex_char(b >> 4), hex_char(b & 15)]).collect()
 }
 
 fn hex_char(nibble: u8) -> char {
@@ -219,39 +210,28 @@ fn hex_char(nibble: u8) -> char {
 }
 
 pub(super) fn hex_digit(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 /// Session tokens, user tokens, API keys, cookies.
 fn may_be_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ["token", "secret", "cookie", "api-key", "password"]
-        .iter()
-        .any(|part| name.contains(part))
+    ["token", "secret", "cookie", "api-key", "password"].iter().any(|part| name.contains(part))
 }
 
 pub(super) const HIDDEN: &str = "(hidden)";
+/// What stands in the place of the body's hash where the body is not signed.
+pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const RULES: Rules = Rules {
-        path_encoding: PathEncoding::Double,
-        normalize_path: false,
-        secrets: Secrets::Shown,
-    };
+    const RULES: Rules =
+        Rules { path_encoding: PathEncoding::Double, normalize_path: false, secrets: Secrets::Shown };
 
     fn path(wire: &str, path_encoding: PathEncoding) -> String {
-        canonical_path(
-            wire.as_bytes(),
-            Rules {
-                path_encoding,
-                ..RULES
-            },
-        )
+        canonical_path(wire.as_bytes(), Rules { path_encoding, ..RULES })
     }
 
     fn query(wire: &str) -> String {
@@ -260,10 +240,7 @@ mod tests {
 
     #[test]
     fn a_path_is_encoded_once_more_exactly_as_it_stands_on_the_wire() {
-        assert_eq!(
-            path("/prod/a%20b/caf%C3%A9", PathEncoding::Double),
-            "/prod/a%2520b/caf%25C3%25A9"
-        );
+        assert_eq!(path("/prod/a%20b/caf%C3%A9", PathEncoding::Double), "/prod/a%2520b/caf%25C3%25A9");
         assert_eq!(path("/a%2fb//c/./../", PathEncoding::Double), "/a%252fb//c/./../");
         assert_eq!(path("/@:$+*", PathEncoding::Double), "/%40%3A%24%2B%2A");
         assert_eq!(path("", PathEncoding::Double), "/");
@@ -271,10 +248,7 @@ mod tests {
 
     #[test]
     fn a_service_that_encodes_once_gets_the_escapes_as_they_are() {
-        assert_eq!(
-            path("/a%20b/%2f/x y@%zz", PathEncoding::Single),
-            "/a%20b/%2f/x%20y%40%25zz"
-        );
+        assert_eq!(path("/a%20b/%2f/x y@%zz", PathEncoding::Single), "/a%20b/%2f/x%20y%40%25zz");
     }
 
     #[test]
@@ -286,10 +260,7 @@ mod tests {
 
     #[test]
     fn a_query_is_sorted_by_encoded_name_and_then_by_value() {
-        assert_eq!(
-            query("id=2&id=1&flag=&b&%C3%A9=1&a=3"),
-            "%C3%A9=1&a=3&b=&flag=&id=1&id=2"
-        );
+        assert_eq!(query("id=2&id=1&flag=&b&%C3%A9=1&a=3"), "%C3%A9=1&a=3&b=&flag=&id=1&id=2");
         assert_eq!(query("&&x=1&"), "x=1");
         assert_eq!(query("a=b=c&d=%"), "a=b%3Dc&d=%25");
     }
@@ -315,19 +286,9 @@ mod tests {
             .with_header("x-user-token", "UUU");
         let signed = ["x-amz-security-token".to_owned(), "x-user-token".to_owned()];
         let shown = canonical_request(&request, &signed, "hash", RULES);
-        let hidden = canonical_request(
-            &request,
-            &signed,
-            "hash",
-            Rules {
-                secrets: Secrets::Hidden,
-                ..RULES
-            },
-        );
-        let (shown, hidden) = (
-            String::from_utf8(shown).unwrap(),
-            String::from_utf8(hidden).unwrap(),
-        );
+        let hidden =
+            canonical_request(&request, &signed, "hash", Rules { secrets: Secrets::Hidden, ..RULES });
+        let (shown, hidden) = (String::from_utf8(shown).unwrap(), String::from_utf8(hidden).unwrap());
         for secret in ["TTT", "SSS", "UUU"] {
             assert!(shown.contains(secret));
             assert!(!hidden.contains(secret), "{hidden}");

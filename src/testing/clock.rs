@@ -1,10 +1,11 @@
 //! A clock that is turned by hand, whose waits take no time and whose dice fall as told.
 
+use super::lock::lock;
 use crate::edge::ambient::{Ambient, system};
 use crate::policy::moment::{Draw, Moment};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 /// Time that passes only when a call waits, or when the test says so.
@@ -43,16 +44,8 @@ impl ManualClock {
     /// Starts at the given wall time.
     #[must_use]
     pub fn starting_at(wall: SystemTime) -> ManualClock {
-        let now = Moment {
-            wall,
-            ..system().now()
-        };
-        let hands = Hands {
-            now,
-            draw: Draw::HIGHEST,
-            extra_per_wait: Duration::ZERO,
-            waits: Vec::new(),
-        };
+        let now = Moment { wall, ..system().now() };
+        let hands = Hands { now, draw: Draw::HIGHEST, extra_per_wait: Duration::ZERO, waits: Vec::new() };
         ManualClock(Arc::new(Mutex::new(hands)))
     }
 
@@ -90,7 +83,7 @@ impl ManualClock {
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -155,9 +148,6 @@ mod tests {
 
     #[test]
     fn it_starts_at_noon() {
-        assert_eq!(
-            httpdate::fmt_http_date(ManualClock::new().wall()),
-            "Fri, 02 Oct 2026 12:00:00 GMT"
-        );
+        assert_eq!(httpdate::fmt_http_date(ManualClock::new().wall()), "Fri, 02 Oct 2026 12:00:00 GMT");
     }
 }

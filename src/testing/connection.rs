@@ -2,7 +2,8 @@
 
 use super::answers;
 use super::body::BodyReader;
-use super::http::{Malformed, RawRequest, head_end};
+use super::http::{RawRequest, head_end};
+use super::malformed::Malformed;
 use super::reply::Reply;
 use super::shared::Shared;
 use super::write::{After, Stamp, outlast, perform};
@@ -14,10 +15,7 @@ use tokio::net::TcpStream;
 
 /// Serves a connection until either side ends it.
 pub(super) async fn serve(shared: &Shared, stream: TcpStream, number: usize) {
-    let mut wire = Wire {
-        stream,
-        buffer: BytesMut::new(),
-    };
+    let mut wire = Wire { stream, buffer: BytesMut::new() };
     loop {
         match exchange(shared, &mut wire, number).await {
             Ok(After::Next) => {}
@@ -59,12 +57,7 @@ async fn exchange(shared: &Shared, wire: &mut Wire, number: usize) -> Result<Aft
 /// connection and could take the answer with it.
 async fn refuse(shared: &Shared, mut wire: Wire, reply: Reply) {
     shared.malformed.fetch_add(1, Ordering::Relaxed);
-    let stamp = Stamp {
-        now: shared.now(),
-        number: shared.next_answer(),
-        to_head: false,
-        keep_alive: false,
-    };
+    let stamp = Stamp { now: shared.now(), number: shared.next_answer(), to_head: false, keep_alive: false };
     if perform(&reply, stamp, &mut wire.stream).await.is_ok() && wire.stream.shutdown().await.is_ok() {
         outlast(&mut wire.stream).await;
     }
@@ -137,5 +130,5 @@ impl From<Malformed> for Lost {
 
 /// API Gateway's payload limit ("Amazon API Gateway quotas").
 const LARGEST_BODY: usize = 10_485_760;
-/// Beyond the gateway's own limit of 10,240 bytes, so that a test sees a client that should have refused.
+/// Well beyond the gateway's own limits, so that what is somewhat over them is recorded for the test to look at.
 const LONGEST_HEAD: usize = 65_536;

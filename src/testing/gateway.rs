@@ -1,10 +1,12 @@
 //! The embedded gateway: its builder, and the handle that a test holds.
 
+use super::clock::ManualClock;
 use super::connection::serve;
+use super::lock::lock;
 use super::record::RecordedAttempt;
 use super::reply::Reply;
 use super::settings::{PathEncoding, VerifierSettings};
-use super::shared::{Clock, Routes, Shared, lock};
+use super::shared::{Clock, Routes, Shared};
 use crate::edge::ambient::{self, Ambient};
 use std::fmt;
 use std::io;
@@ -17,6 +19,10 @@ use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// A gateway on a loopback port, which answers and fails on script and keeps what it saw.
+///
+/// Before any script is looked at, it refuses what API Gateway refuses: a URL over 10,240 characters
+/// ([`Reply::uri_too_long`]), headers over 10,240 bytes in all ([`Reply::headers_too_large`]), a body over 10 MiB
+/// ([`Reply::payload_too_large`]), an unknown route, and a signature that does not stand.
 ///
 /// Dropping it, or [`FakeGateway::shutdown`], ends it with all its connections.
 #[derive(Debug)]
@@ -145,9 +151,7 @@ impl GatewayBuilder {
         secret_access_key: impl Into<String>,
         session_token: Option<&str>,
     ) -> Self {
-        self.settings = self
-            .settings
-            .credentials(access_key_id, secret_access_key, session_token);
+        self.settings = self.settings.credentials(access_key_id, secret_access_key, session_token);
         self
     }
 
@@ -173,6 +177,13 @@ impl GatewayBuilder {
     pub fn clock(mut self, clock: Arc<dyn Fn() -> SystemTime + Send + Sync>) -> Self {
         self.clock = clock;
         self
+    }
+
+    /// Sets a clock that is turned by hand, the client's for instance: then both sides agree on the time. See
+    /// [`GatewayBuilder::clock`].
+    pub fn manual_clock(self, clock: &ManualClock) -> Self {
+        let clock = clock.clone();
+        self.clock(Arc::new(move || clock.wall()))
     }
 
     /// Sets whether a request whose signature does not stand is refused. Default: yes. The verdict is recorded in any case.
@@ -213,12 +224,7 @@ impl GatewayBuilder {
         let shared = Shared::new(self.clock, self.stage, self.insist, self.settings, self.routes);
         let (shared, stop) = (Arc::new(shared), Arc::new(Notify::new()));
         let listening = tokio::spawn(listen(listener, Arc::clone(&shared), Arc::clone(&stop)));
-        Ok(FakeGateway {
-            shared,
-            addr,
-            stop,
-            listening: Mutex::new(Some(listening)),
-        })
+        Ok(FakeGateway { shared, addr, stop, listening: Mutex::new(Some(listening)) })
     }
 }
 

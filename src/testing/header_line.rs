@@ -1,6 +1,6 @@
 //! One header line as received, and the tokens that names are made of (RFC 9110 section 5.6.2).
 
-use super::http::Malformed;
+use super::malformed::Malformed;
 
 /// One header line.
 #[derive(Clone)]
@@ -13,22 +13,14 @@ pub(super) struct HeaderLine {
 impl HeaderLine {
     pub(super) fn new(name: &str, value: &[u8]) -> Self {
         let raw = [name.as_bytes(), b": ", value].concat();
-        HeaderLine {
-            name: name.to_owned(),
-            value: value.trim_ascii().to_vec(),
-            raw,
-        }
+        HeaderLine { name: name.to_owned(), value: value.trim_ascii().to_vec(), raw }
     }
 
     pub(super) fn parse(line: &[u8]) -> Result<Self, Malformed> {
         let (name, value) = split_at_byte(line, b':');
         let value = value.ok_or(Malformed("a header line has no colon"))?;
         let name = token(name).ok_or(Malformed("a header name is not a token"))?;
-        Ok(HeaderLine {
-            name,
-            value: value.trim_ascii().to_vec(),
-            raw: line.to_vec(),
-        })
+        Ok(HeaderLine { name, value: value.trim_ascii().to_vec(), raw: line.to_vec() })
     }
 
     /// Takes in a continuation line.

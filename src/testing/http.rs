@@ -2,6 +2,7 @@
 
 use super::body::{BodyReader, Framing};
 use super::header_line::{HeaderLine, split_at_byte, token};
+use super::malformed::Malformed;
 use bytes::{Bytes, BytesMut};
 use std::fmt;
 
@@ -37,9 +38,7 @@ impl RawRequest {
     /// [`Malformed`] for anything that is not such a request, a cut-off one included.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let end = head_end(bytes).ok_or(Malformed("the head does not end"))?;
-        let (head, rest) = bytes
-            .split_at_checked(end)
-            .ok_or(Malformed("the head does not end"))?;
+        let (head, rest) = bytes.split_at_checked(end).ok_or(Malformed("the head does not end"))?;
         let request = RawRequest::parse_head(head)?;
         let mut reader = BodyReader::new(request.framing()?, usize::MAX);
         if !reader.feed(&mut BytesMut::from(rest))? {
@@ -50,9 +49,7 @@ impl RawRequest {
 
     /// Reads a request line and header lines.
     pub(super) fn parse_head(head: &[u8]) -> Result<Self, Malformed> {
-        let mut lines = head
-            .split(|b| *b == b'\n')
-            .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let mut lines = head.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let (method, target, http_10) = request_line(lines.next().unwrap_or_default())?;
         let mut request = RawRequest::new(method, target);
         request.http_10 = http_10;
@@ -121,17 +118,13 @@ impl RawRequest {
     /// The first value of a header, trimmed; `None` if it is absent or not UTF-8.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.raw_values(name)
-            .next()
-            .and_then(|value| std::str::from_utf8(value).ok())
+        self.raw_values(name).next().and_then(|value| std::str::from_utf8(value).ok())
     }
 
     /// All values of a header that are UTF-8, trimmed, in order.
     #[must_use]
     pub fn header_values(&self, name: &str) -> Vec<&str> {
-        self.raw_values(name)
-            .filter_map(|value| std::str::from_utf8(value).ok())
-            .collect()
+        self.raw_values(name).filter_map(|value| std::str::from_utf8(value).ok()).collect()
     }
 
     /// The body, chunking undone.
@@ -141,10 +134,7 @@ impl RawRequest {
     }
 
     pub(super) fn raw_values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
-        self.headers
-            .iter()
-            .filter(move |line| line.is(name))
-            .map(|line| line.value.as_slice())
+        self.headers.iter().filter(move |line| line.is(name)).map(|line| line.value.as_slice())
     }
 
     pub(super) fn header_names(&self) -> impl Iterator<Item = &str> {
@@ -153,9 +143,20 @@ impl RawRequest {
 
     /// Whether the target holds only bytes that a URI may hold (RFC 3986): everything else must be percent-encoded.
     pub(super) fn target_is_uri(&self) -> bool {
-        self.target
-            .iter()
-            .all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(b))
+        self.target.iter().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(b))
+    }
+
+    /// The bytes of all header lines, line ends included.
+    pub(super) fn header_bytes(&self) -> usize {
+        self.headers.iter().map(|line| line.raw.len() + "\r\n".len()).sum()
+    }
+
+    /// The length of the URL that the client asked for.
+    pub(super) fn url_length(&self) -> usize {
+        match self.target.first() {
+            Some(b'/') => "http://".len() + self.header("host").map_or(0, str::len) + self.target.len(),
+            _ => self.target.len(),
+        }
     }
 
     /// How the body is framed (RFC 9112 section 6).
@@ -180,10 +181,7 @@ impl RawRequest {
     pub(super) fn keeps_alive(&self) -> bool {
         let says = |word: &str| {
             let options = self.header_values("connection");
-            options
-                .iter()
-                .flat_map(|v| v.split(','))
-                .any(|option| option.trim().eq_ignore_ascii_case(word))
+            options.iter().flat_map(|v| v.split(',')).any(|option| option.trim().eq_ignore_ascii_case(word))
         };
         !says("close") && (!self.http_10 || says("keep-alive"))
     }
@@ -195,10 +193,7 @@ impl RawRequest {
     }
 
     fn origin_form(&self) -> &[u8] {
-        let rest = self
-            .target
-            .strip_prefix(b"http://")
-            .or_else(|| self.target.strip_prefix(b"https://"));
+        let rest = self.target.strip_prefix(b"http://").or_else(|| self.target.strip_prefix(b"https://"));
         match rest {
             None => &self.target,
             Some(rest) => match rest.iter().position(|b| *b == b'/') {
@@ -221,18 +216,6 @@ impl fmt::Debug for RawRequest {
     }
 }
 
-/// What makes bytes no HTTP/1.1 request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub(super) &'static str);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "malformed request: {}", self.0)
-    }
-}
-
-impl std::error::Error for Malformed {}
-
 /// Where the head ends: behind the first empty line that follows a line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     let mut line_is_empty = false;
@@ -251,10 +234,7 @@ fn request_line(line: &[u8]) -> Result<(String, &[u8], bool), Malformed> {
     let (method, rest) = split_at_byte(line, b' ');
     let rest = rest.ok_or(Malformed("the request line has no target"))?;
     let method = token(method).ok_or(Malformed("the method is not a token"))?;
-    let space = rest
-        .iter()
-        .rposition(|b| *b == b' ')
-        .ok_or(Malformed("the request line has no version"))?;
+    let space = rest.iter().rposition(|b| *b == b' ').ok_or(Malformed("the request line has no version"))?;
     let target = rest.get(..space).unwrap_or_default();
     let http_10 = match rest.get(space..) {
         Some(b" HTTP/1.1") => false,
@@ -268,10 +248,6 @@ fn request_line(line: &[u8]) -> Result<(String, &[u8], bool), Malformed> {
 }
 
 fn content_length(value: &[u8]) -> Result<u64, Malformed> {
-    let digits = std::str::from_utf8(value)
-        .ok()
-        .filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
-    digits
-        .and_then(|v| v.parse().ok())
-        .ok_or(Malformed("the content length is not a number"))
+    let digits = std::str::from_utf8(value).ok().filter(|v| v.bytes().all(|b| b.is_ascii_digit()));
+    digits.and_then(|v| v.parse().ok()).ok_or(Malformed("the content length is not a number"))
 }

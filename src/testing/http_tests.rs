@@ -26,10 +26,7 @@ fn a_request_is_kept_as_it_came() {
     assert_eq!(request.path(), b"/prod/a%20b//c");
     assert_eq!(request.query(), Some(&b"q=+&id=2&id=1"[..]));
     let lines: Vec<&[u8]> = request.header_lines().collect();
-    assert_eq!(
-        lines,
-        [&b"Host: h"[..], b"X-A:  one ", b"x-a: two", b"Content-Length: 2"]
-    );
+    assert_eq!(lines, [&b"Host: h"[..], b"X-A:  one ", b"x-a: two", b"Content-Length: 2"]);
     assert_eq!(request.header("X-a"), Some("one"));
     assert_eq!(request.header_values("x-a"), ["one", "two"]);
     assert_eq!(&request.body()[..], b"{}");
@@ -69,38 +66,14 @@ fn what_is_no_request_is_refused() {
         ("GET / HTTP/1.1\r\n folded: a\r\n\r\n", "folded"),
         ("GET / HTTP/1.1\r\ncontent-length: 3\r\n\r\nab", "cut off"),
         ("GET / HTTP/1.1\r\ncontent-length: +1\r\n\r\na", "not a number"),
-        (
-            "GET / HTTP/1.1\r\ncontent-length: 18446744073709551616\r\n\r\na",
-            "not a number",
-        ),
-        (
-            "GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab",
-            "differ",
-        ),
-        (
-            "GET / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\na",
-            "ambiguous",
-        ),
-        (
-            "GET / HTTP/1.1\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-            "ambiguous",
-        ),
-        (
-            "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n",
-            "longer",
-        ),
-        (
-            "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n\r\n",
-            "size",
-        ),
-        (
-            "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n\r\n",
-            "size",
-        ),
-        (
-            "GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n",
-            "cut off",
-        ),
+        ("GET / HTTP/1.1\r\ncontent-length: 18446744073709551616\r\n\r\na", "not a number"),
+        ("GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab", "differ"),
+        ("GET / HTTP/1.1\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\na", "ambiguous"),
+        ("GET / HTTP/1.1\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "ambiguous"),
+        ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", "longer"),
+        ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n\r\n", "size"),
+        ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n\r\n", "size"),
+        ("GET / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n", "cut off"),
     ] {
         let error = refused(wire);
         assert!(error.contains(why), "{wire:?}: {error}");
@@ -147,10 +120,8 @@ fn requestish() -> impl Strategy<Value = Vec<u8>> {
         "[0-9a-f;]{0,4}\r\n",
         "\\PC{0,8}",
     ];
-    let bytes = prop_oneof![
-        piece.prop_map(String::into_bytes),
-        proptest::collection::vec(any::<u8>(), 0..6),
-    ];
+    let bytes =
+        prop_oneof![piece.prop_map(String::into_bytes), proptest::collection::vec(any::<u8>(), 0..6),];
     proptest::collection::vec(bytes, 0..12).prop_map(|pieces| pieces.concat())
 }
 

@@ -47,6 +47,10 @@ mod http;
 #[cfg(test)]
 mod http_tests;
 #[cfg(test)]
+mod limits_tests;
+mod lock;
+mod malformed;
+#[cfg(test)]
 mod raw_client;
 mod record;
 mod refusal;
@@ -55,7 +59,6 @@ mod settings;
 mod shared;
 #[cfg(test)]
 mod signed;
-mod signer;
 mod verdict;
 mod verification;
 mod verifier;
@@ -67,13 +70,12 @@ mod write;
 
 pub use self::clock::ManualClock;
 pub use self::gateway::{FakeGateway, GatewayBuilder};
-pub use self::http::{Malformed, RawRequest};
+pub use self::http::RawRequest;
+pub use self::malformed::Malformed;
 pub use self::record::RecordedAttempt;
 pub use self::reply::Reply;
 pub use self::settings::{PathEncoding, VerifierSettings};
 pub use self::shared::ANY;
-#[doc(hidden)]
-pub use self::signer::AttemptSigner;
 pub use self::verdict::Verdict;
 pub use self::verification::Verification;
 pub use self::verifier::verify;

@@ -12,23 +12,17 @@ use tokio::net::TcpStream;
 
 /// A gateway that takes unsigned requests.
 pub(super) async fn open(replies: impl IntoIterator<Item = Reply>) -> FakeGateway {
-    let gateway = FakeGateway::builder()
-        .verify_signatures(false)
-        .route(ANY, "/orders", replies);
+    let gateway = FakeGateway::builder().verify_signatures(false).route(ANY, "/orders", replies);
     gateway.start().await.unwrap()
 }
 
 /// A gateway that insists on signatures, at noon.
 pub(super) fn strict() -> GatewayBuilder {
-    FakeGateway::builder()
-        .credentials(KEY, SECRET, Some(TOKEN))
-        .clock(Arc::new(noon))
+    FakeGateway::builder().credentials(KEY, SECRET, Some(TOKEN)).clock(Arc::new(noon))
 }
 
 pub(super) fn order() -> RawRequest {
-    RawRequest::new("POST", "/prod/orders")
-        .with_header("host", "127.0.0.1")
-        .with_body("{}")
+    RawRequest::new("POST", "/prod/orders").with_header("host", "127.0.0.1").with_body("{}")
 }
 
 pub(super) fn signed_order() -> RawRequest {
@@ -51,19 +45,13 @@ pub(super) struct Answer {
 impl Answer {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
-        lines
-            .into_iter()
-            .find(|(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+        lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
 impl Client {
     pub(super) async fn connect(gateway: &FakeGateway) -> Self {
-        Client {
-            stream: TcpStream::connect(gateway.addr()).await.unwrap(),
-            buffer: Vec::new(),
-        }
+        Client { stream: TcpStream::connect(gateway.addr()).await.unwrap(), buffer: Vec::new() }
     }
 
     pub(super) async fn send(&mut self, request: &RawRequest) {
@@ -76,29 +64,17 @@ impl Client {
                 let head: Vec<u8> = self.buffer.drain(..end + 4).collect();
                 return String::from_utf8(head).unwrap();
             }
-            assert!(
-                self.stream.read_buf(&mut self.buffer).await.unwrap() > 0,
-                "no answer"
-            );
+            assert!(self.stream.read_buf(&mut self.buffer).await.unwrap() > 0, "no answer");
         }
     }
 
     pub(super) async fn answer(&mut self) -> Answer {
         let head = self.head().await;
         let status = head.get(9..12).unwrap().parse().unwrap();
-        let mut answer = Answer {
-            status,
-            head,
-            body: String::new(),
-        };
-        let length: usize = answer
-            .header("content-length")
-            .map_or(0, |length| length.parse().unwrap());
+        let mut answer = Answer { status, head, body: String::new() };
+        let length: usize = answer.header("content-length").map_or(0, |length| length.parse().unwrap());
         while self.buffer.len() < length {
-            assert!(
-                self.stream.read_buf(&mut self.buffer).await.unwrap() > 0,
-                "cut off"
-            );
+            assert!(self.stream.read_buf(&mut self.buffer).await.unwrap() > 0, "cut off");
         }
         answer.body = String::from_utf8(self.buffer.drain(..length).collect()).unwrap();
         answer
@@ -130,12 +106,7 @@ pub(super) async fn ask(gateway: &FakeGateway, request: &RawRequest) -> Answer {
 /// Has a whole exchange on another connection, so that the gateway had every chance to do what it should not.
 pub(super) async fn let_others_through(gateway: &FakeGateway) {
     assert_eq!(
-        ask(
-            gateway,
-            &RawRequest::new("GET", "/prod/other").with_header("host", "h")
-        )
-        .await
-        .status,
+        ask(gateway, &RawRequest::new("GET", "/prod/other").with_header("host", "h")).await.status,
         403
     );
 }

@@ -1,7 +1,7 @@
 //! What the gateway saw, kept for the test to look at.
 
 use super::http::RawRequest;
-use super::shared::lock;
+use super::lock::lock;
 use super::verdict::Verdict;
 use super::verification::Verification;
 use bytes::Bytes;
@@ -43,18 +43,13 @@ impl RecordedAttempt {
     /// The raw query, without the question mark.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
-        self.request
-            .query()
-            .and_then(|query| std::str::from_utf8(query).ok())
+        self.request.query().and_then(|query| std::str::from_utf8(query).ok())
     }
 
     /// The header lines as received, in order; bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn header_lines(&self) -> Vec<String> {
-        self.request
-            .header_lines()
-            .map(|line| String::from_utf8_lossy(line).into_owned())
-            .collect()
+        self.request.header_lines().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
     }
 
     /// The first value of a header, trimmed; `None` if it is absent or not UTF-8.

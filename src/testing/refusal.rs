@@ -1,12 +1,48 @@
 //! What API Gateway says to a signature that does not stand.
 
 use super::amz_date;
-use super::answers::{incomplete_signature, invalid_signature};
+use super::answers::{rest, tight};
 use super::record::RecordedAttempt;
 use super::reply::Reply;
 use super::verdict::{self, Verdict};
 use super::verification::Verification;
 use std::time::SystemTime;
+
+impl Reply {
+    /// 403: the `authorization` header is no SigV4.
+    pub fn incomplete_signature() -> Self {
+        incomplete_signature(INVALID_PAIR)
+    }
+
+    /// 403: the signature is older than five minutes. The message names the request's `x-amz-date` and the gateway's clock
+    /// as they are, even if they agree: a signature that grew old on the way is told so by a clock that is right.
+    pub fn signature_expired() -> Self {
+        Reply::dynamic(|attempt| {
+            invalid_signature(&verdict::expired(signed_at(attempt), attempt.received_at()))
+        })
+    }
+
+    /// 403: the signature is from the future. The message names the request's `x-amz-date` and the gateway's clock.
+    pub fn signature_not_yet_current() -> Self {
+        Reply::dynamic(|attempt| {
+            invalid_signature(&verdict::not_yet_current(signed_at(attempt), attempt.received_at()))
+        })
+    }
+
+    /// 403: the calculated signature is another. As the real answer, it echoes the canonical request *with the session
+    /// token*, where the request was signed.
+    pub fn signature_mismatch() -> Self {
+        Reply::dynamic(|attempt| mismatch(attempt.verification()))
+    }
+
+    /// 403: the credential is scoped to another Region and service.
+    pub fn bad_scope() -> Self {
+        invalid_signature(
+            "Credential should be scoped to a valid region, not 'us-east-1'. \
+             Credential should be scoped to correct service: 'execute-api'. ",
+        )
+    }
+}
 
 /// The gateway's answer to a signature that does not stand; `None` to one that does.
 pub(super) fn refusal(verification: &Verification) -> Option<Reply> {
@@ -50,7 +86,7 @@ pub(super) fn refusal(verification: &Verification) -> Option<Reply> {
 }
 
 /// The answer to a signature that is another than the calculated one.
-pub(super) fn mismatch(verification: &Verification) -> Reply {
+fn mismatch(verification: &Verification) -> Reply {
     let mut message = MISMATCH.to_owned();
     if !verification.canonical_request().is_empty() {
         let canonical = String::from_utf8_lossy(verification.canonical_request());
@@ -63,28 +99,22 @@ pub(super) fn mismatch(verification: &Verification) -> Reply {
     invalid_signature(&message)
 }
 
-/// The answer to a signature that is too old, whatever its age.
-pub(super) fn signature_expired(attempt: &RecordedAttempt) -> Reply {
-    invalid_signature(&verdict::expired(signed_at(attempt), attempt.received_at()))
+/// The answer to a signature that cannot be read.
+fn incomplete_signature(message: &str) -> Reply {
+    rest(403, "IncompleteSignatureException", tight(message))
 }
 
-/// The answer to a signature from the future, whatever its time.
-pub(super) fn signature_not_yet_current(attempt: &RecordedAttempt) -> Reply {
-    invalid_signature(&verdict::not_yet_current(
-        signed_at(attempt),
-        attempt.received_at(),
-    ))
+/// The answer to a signature that was read and does not stand.
+fn invalid_signature(message: &str) -> Reply {
+    rest(403, "InvalidSignatureException", tight(message))
 }
 
 fn signed_at(attempt: &RecordedAttempt) -> SystemTime {
-    attempt
-        .header("x-amz-date")
-        .and_then(amz_date::parse)
-        .unwrap_or(attempt.received_at())
+    attempt.header("x-amz-date").and_then(amz_date::parse).unwrap_or(attempt.received_at())
 }
 
 /// The gateway puts a hash of the header's value here; which one makes no difference to a caller.
-pub(super) const INVALID_PAIR: &str = "Invalid key=value pair (missing equal-sign) in Authorization header \
+const INVALID_PAIR: &str = "Invalid key=value pair (missing equal-sign) in Authorization header \
     (hashed with SHA-256 and encoded with Base64): 'n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg='.";
 const HOST_NOT_SIGNED: &str = "'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization.";
 const MISMATCH: &str = "The request signature we calculated does not match the signature you provided. \

@@ -42,9 +42,7 @@ impl Reply {
 
     /// The callee answers with this status and JSON text, sent as it is.
     pub fn json(status: u16, text: impl Into<String>) -> Self {
-        Reply::status(status)
-            .header("Content-Type", "application/json")
-            .body(text.into())
+        Reply::status(status).header("Content-Type", "application/json").body(text.into())
     }
 
     /// Reads the request, then closes the connection without a word.
@@ -117,10 +115,7 @@ impl Reply {
 
     /// Sends the body in pieces of so many bytes, waiting so long before each.
     pub fn drip(mut self, chunk: usize, every: Duration) -> Self {
-        self.delivery = Delivery::Drip {
-            chunk: chunk.max(1),
-            every,
-        };
+        self.delivery = Delivery::Drip { chunk: chunk.max(1), every };
         self
     }
 
@@ -149,10 +144,7 @@ impl Reply {
     }
 
     fn silent(behaviour: Behaviour) -> Self {
-        Reply {
-            behaviour,
-            ..Reply::status(0)
-        }
+        Reply { behaviour, ..Reply::status(0) }
     }
 
     fn overlaid_with(mut self, over: Reply) -> Reply {

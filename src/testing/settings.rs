@@ -35,11 +35,7 @@ impl VerifierSettings {
         secret_access_key: impl Into<String>,
         session_token: Option<&str>,
     ) -> Self {
-        self.accept(
-            access_key_id.into(),
-            secret_access_key.into(),
-            session_token.map(str::to_owned),
-        );
+        self.accept(access_key_id.into(), secret_access_key.into(), session_token.map(str::to_owned));
         self
     }
 
@@ -65,14 +61,8 @@ impl VerifierSettings {
     }
 
     pub(super) fn accept(&mut self, key: String, secret: String, token: Option<String>) {
-        self.identities
-            .retain(|known| known.key != key || known.token != token);
-        self.identities.push(Identity {
-            key,
-            secret,
-            token,
-            revoked: false,
-        });
+        self.identities.retain(|known| known.key != key || known.token != token);
+        self.identities.push(Identity { key, secret, token, revoked: false });
     }
 
     pub(super) fn revoke(&mut self, key: &str) {

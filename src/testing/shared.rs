@@ -2,6 +2,7 @@
 
 use super::answers;
 use super::http::RawRequest;
+use super::lock::lock;
 use super::record::{Record, RecordedAttempt};
 use super::refusal::refusal;
 use super::reply::{Behaviour, Reply};
@@ -11,7 +12,7 @@ use super::verifier::verify;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// The method of a route that takes every method, as API Gateway spells it.
@@ -103,6 +104,12 @@ impl Shared {
 
     fn choose(&self, attempt: &RecordedAttempt, over_limit: bool) -> Reply {
         let request = attempt.request();
+        if request.url_length() > LONGEST_URL {
+            return Reply::uri_too_long();
+        }
+        if request.header_bytes() > LARGEST_HEADERS {
+            return Reply::headers_too_large();
+        }
         if over_limit {
             return Reply::payload_too_large();
         }
@@ -118,9 +125,7 @@ impl Shared {
             return refused;
         }
         let mut routes = lock(&self.routes);
-        routes
-            .script(request.method(), path)
-            .map_or_else(Reply::no_such_route, Script::next)
+        routes.script(request.method(), path).map_or_else(Reply::no_such_route, Script::next)
     }
 
     fn attempt(
@@ -157,22 +162,15 @@ pub(super) struct Routes(Vec<Route>);
 impl Routes {
     /// Adds a script, or puts it in the place of the one of the same method and path.
     pub(super) fn set(&mut self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) {
-        self.0
-            .retain(|route| route.method != method || route.path != path);
+        self.0.retain(|route| route.method != method || route.path != path);
         let script = Script(replies.into_iter().collect());
-        self.0.push(Route {
-            method: method.to_owned(),
-            path: path.to_owned(),
-            script,
-        });
+        self.0.push(Route { method: method.to_owned(), path: path.to_owned(), script });
     }
 
     /// The script for a request; one for the very method goes before one for any.
     fn script(&mut self, method: &str, path: &[u8]) -> Option<&mut Script> {
         let at = |wanted: &str| {
-            self.0
-                .iter()
-                .position(|route| route.method == wanted && route.path.as_bytes() == path)
+            self.0.iter().position(|route| route.method == wanted && route.path.as_bytes() == path)
         };
         let found = at(method).or_else(|| at(ANY))?;
         self.0.get_mut(found).map(|route| &mut route.script)
@@ -205,7 +203,7 @@ impl Script {
     }
 }
 
-/// Locks; a test that panicked elsewhere does not make the gateway panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// The longest URL of a Regional API, in characters, and the most bytes of header names, values, line ends and spaces
+/// together ("Quotas for configuring and running a REST API in API Gateway").
+const LONGEST_URL: usize = 10_240;
+const LARGEST_HEADERS: usize = 10_240;

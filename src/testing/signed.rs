@@ -84,25 +84,15 @@ impl Signer {
         }
         let signable = SignableRequest::new(request.method(), &uri, headers.into_iter(), body).unwrap();
         let (instructions, _) = sign(signable, &params).unwrap().into_parts();
-        let added: Vec<(String, String)> = instructions
-            .headers()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
-        added.into_iter().fold(request, |request, (name, value)| {
-            request.with_header(&name, value)
-        })
+        let added: Vec<(String, String)> =
+            instructions.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        added.into_iter().fold(request, |request, (name, value)| request.with_header(&name, value))
     }
 }
 
 /// The request as it goes over the wire.
 pub(super) fn to_wire(request: &RawRequest) -> Vec<u8> {
-    let mut wire = [
-        request.method().as_bytes(),
-        b" ",
-        request.target(),
-        b" HTTP/1.1\r\n",
-    ]
-    .concat();
+    let mut wire = [request.method().as_bytes(), b" ", request.target(), b" HTTP/1.1\r\n"].concat();
     for line in request.header_lines() {
         wire.extend_from_slice(line);
         wire.extend_from_slice(b"\r\n");

@@ -102,22 +102,14 @@ impl fmt::Display for Verdict {
 /// API Gateway's sentence for a signature that is too old.
 pub(super) fn expired(signed: SystemTime, now: SystemTime) -> String {
     let oldest = now.checked_sub(WINDOW).unwrap_or(SystemTime::UNIX_EPOCH);
-    let (signed, oldest, now) = (
-        amz_date::format(signed),
-        amz_date::format(oldest),
-        amz_date::format(now),
-    );
+    let (signed, oldest, now) = (amz_date::format(signed), amz_date::format(oldest), amz_date::format(now));
     format!("Signature expired: {signed} is now earlier than {oldest} ({now} - 5 min.)")
 }
 
 /// API Gateway's sentence for a signature from the future.
 pub(super) fn not_yet_current(signed: SystemTime, now: SystemTime) -> String {
     let newest = now.checked_add(WINDOW).unwrap_or(now);
-    let (signed, newest, now) = (
-        amz_date::format(signed),
-        amz_date::format(newest),
-        amz_date::format(now),
-    );
+    let (signed, newest, now) = (amz_date::format(signed), amz_date::format(newest), amz_date::format(now));
     format!("Signature not yet current: {signed} is still later than {newest} ({now} + 5 min.)")
 }
 

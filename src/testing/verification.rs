@@ -1,11 +1,10 @@
 //! A verdict on a signature, and what it was found on.
 
 use super::authorization::Authorization;
-use super::canonical::{self, HIDDEN, Rules, Secrets};
+use super::canonical::{self, HIDDEN, Rules, Secrets, UNSIGNED};
 use super::http::RawRequest;
 use super::settings::VerifierSettings;
 use super::verdict::Verdict;
-use super::verifier::UNSIGNED;
 use std::fmt;
 
 /// A verdict, and what it was found on.
@@ -88,11 +87,7 @@ impl Verification {
         };
         let (path_encoding, normalize_path) = (settings.path_encoding, settings.normalize_path);
         let canonical = |secrets| {
-            let rules = Rules {
-                path_encoding,
-                normalize_path,
-                secrets,
-            };
+            let rules = Rules { path_encoding, normalize_path, secrets };
             canonical::canonical_request(request, &authorization.signed_headers, &body_hash, rules)
         };
         let scope = authorization.scope.to_text();
@@ -100,10 +95,7 @@ impl Verification {
         self.string_to_sign = canonical::string_to_sign(amz_date, &scope, &self.canonical_request);
         self.shown = String::from_utf8_lossy(&canonical(Secrets::Hidden)).into_owned();
         for identity in &settings.identities {
-            for secret in [Some(&identity.secret), identity.token.as_ref()]
-                .into_iter()
-                .flatten()
-            {
+            for secret in [Some(&identity.secret), identity.token.as_ref()].into_iter().flatten() {
                 if !secret.is_empty() {
                     self.shown = self.shown.replace(secret.as_str(), HIDDEN);
                 }

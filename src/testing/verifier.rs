@@ -2,7 +2,7 @@
 
 use super::amz_date;
 use super::authorization::{Authorization, Scope};
-use super::canonical;
+use super::canonical::{self, UNSIGNED};
 use super::http::RawRequest;
 use super::settings::{Identity, VerifierSettings};
 use super::verdict::{Verdict, WINDOW};
@@ -85,16 +85,10 @@ fn check_time(amz_date: &str, now: SystemTime) -> Result<(), Verdict> {
 fn check_scope(scope: &Scope, amz_date: &str, settings: &VerifierSettings) -> Result<(), Verdict> {
     let mut wrong = String::new();
     if scope.region != settings.region {
-        wrong += &format!(
-            "Credential should be scoped to a valid region, not '{}'. ",
-            scope.region
-        );
+        wrong += &format!("Credential should be scoped to a valid region, not '{}'. ", scope.region);
     }
     if scope.service != settings.service {
-        wrong += &format!(
-            "Credential should be scoped to correct service: '{}'. ",
-            settings.service
-        );
+        wrong += &format!("Credential should be scoped to correct service: '{}'. ", settings.service);
     }
     if scope.terminator != TERMINATOR {
         let found = &scope.terminator;
@@ -126,38 +120,23 @@ fn identity<'a>(
         ([token], Some(known)) => *token == known.as_bytes(),
         _ => false,
     };
-    let mut of_this_key = settings
-        .identities
-        .iter()
-        .filter(|known| known.key == authorization.access_key_id);
+    let mut of_this_key = settings.identities.iter().filter(|known| known.key == authorization.access_key_id);
     if of_this_key.clone().next().is_none() {
         return Err(Verdict::KeyUnknown);
     }
     match of_this_key.find(|known| sent(known)) {
         None => Err(Verdict::TokenMismatch),
-        Some(known) if known.revoked => Err(Verdict::KeyRevoked {
-            session: known.token.is_some(),
-        }),
+        Some(known) if known.revoked => Err(Verdict::KeyRevoked { session: known.token.is_some() }),
         Some(known) => Ok(known),
     }
 }
 
 fn check_signed_headers(request: &RawRequest, signed: &[String]) -> Result<(), Verdict> {
-    let in_order = signed
-        .iter()
-        .zip(signed.iter().skip(1))
-        .all(|(one, next)| one < next);
-    if !in_order
-        || signed
-            .iter()
-            .any(|name| name.bytes().any(|b| b.is_ascii_uppercase()))
-    {
+    let in_order = signed.iter().zip(signed.iter().skip(1)).all(|(one, next)| one < next);
+    if !in_order || signed.iter().any(|name| name.bytes().any(|b| b.is_ascii_uppercase())) {
         return Err(Verdict::SignedHeadersUnordered);
     }
-    if let Some(absent) = signed
-        .iter()
-        .find(|name| request.raw_values(name).next().is_none())
-    {
+    if let Some(absent) = signed.iter().find(|name| request.raw_values(name).next().is_none()) {
         return Err(Verdict::SignedHeaderAbsent(absent.clone()));
     }
     let sent = request.header_names().map(str::to_ascii_lowercase);
@@ -202,4 +181,3 @@ fn signature_bytes(text: &str) -> Option<Vec<u8>> {
 }
 
 const TERMINATOR: &str = "aws4_request";
-pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";

@@ -45,19 +45,10 @@ fn a_signature_by_the_aws_sdk_stands_and_tells_who_signed_what() {
     let verification = verify(&signed(), &settings(), noon());
     assert!(verification.is_valid(), "{}", verification.explain());
     assert_eq!(verification.access_key_id(), Some(KEY));
-    assert_eq!(
-        verification.credential_scope(),
-        Some("20261002/eu-central-1/execute-api/aws4_request")
-    );
+    assert_eq!(verification.credential_scope(), Some("20261002/eu-central-1/execute-api/aws4_request"));
     assert_eq!(
         verification.signed_headers(),
-        [
-            "content-type",
-            "host",
-            "x-amz-date",
-            "x-amz-security-token",
-            "x-correlation-id"
-        ]
+        ["content-type", "host", "x-amz-date", "x-amz-security-token", "x-correlation-id"]
     );
 }
 
@@ -74,11 +65,7 @@ fn a_signature_published_with_an_escaped_path_stands() {
         SignedHeaders=host;x-amz-date, Signature=4b93abbcc68be32bd64c18e2c71150660ab4c29bbd6c32a383a7517a88fc1804";
     let settings = VerifierSettings::new("us-east-2", "lambda").credentials(KEY, SECRET, None);
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_620_747_645);
-    let verification = verify(
-        &request.with_header("Authorization", authorization),
-        &settings,
-        at,
-    );
+    let verification = verify(&request.with_header("Authorization", authorization), &settings, at);
     let canonical = String::from_utf8_lossy(verification.canonical_request()).into_owned();
     assert!(canonical.contains("/arn%253Aaws%253Alambda%253A"), "{canonical}");
     assert!(verification.is_valid(), "{}", verification.explain());
@@ -90,20 +77,8 @@ fn five_minutes_either_way_stand_and_a_second_more_does_not() {
     assert_eq!(verdict_at(&request, noon() + minutes), Verdict::Valid);
     assert_eq!(verdict_at(&request, noon() - minutes), Verdict::Valid);
     let (late, early) = (noon() + minutes + second, noon() - minutes - second);
-    assert_eq!(
-        verdict_at(&request, late),
-        Verdict::SignatureExpired {
-            signed: noon(),
-            now: late
-        }
-    );
-    assert_eq!(
-        verdict_at(&request, early),
-        Verdict::SignatureNotYetCurrent {
-            signed: noon(),
-            now: early
-        }
-    );
+    assert_eq!(verdict_at(&request, late), Verdict::SignatureExpired { signed: noon(), now: late });
+    assert_eq!(verdict_at(&request, early), Verdict::SignatureNotYetCurrent { signed: noon(), now: early });
     assert_eq!(
         verdict_at(&request, late).to_string(),
         "Signature expired: 20261002T100000Z is now earlier than 20261002T100001Z (20261002T100501Z - 5 min.)"
@@ -118,14 +93,8 @@ fn five_minutes_either_way_stand_and_a_second_more_does_not() {
 #[test]
 fn an_authorization_that_is_absent_twice_or_of_another_scheme_is_told_apart() {
     assert_eq!(verdict(&order()), Verdict::AuthorizationMissing);
-    assert_eq!(
-        verdict(&signed().with_header("authorization", "x")),
-        Verdict::AuthorizationMalformed
-    );
-    assert_eq!(
-        verdict(&edited(|_| "Bearer abc".into())),
-        Verdict::AuthorizationMalformed
-    );
+    assert_eq!(verdict(&signed().with_header("authorization", "x")), Verdict::AuthorizationMalformed);
+    assert_eq!(verdict(&edited(|_| "Bearer abc".into())), Verdict::AuthorizationMalformed);
     assert_eq!(verdict(&edited(|a| a.replace("/aws4_request", ""))), {
         Verdict::CredentialMalformed(format!("{KEY}/20261002/{REGION}/{SERVICE}"))
     });
@@ -135,73 +104,39 @@ fn an_authorization_that_is_absent_twice_or_of_another_scheme_is_told_apart() {
 fn a_date_that_is_absent_twice_or_of_another_form_is_refused() {
     let mut request = signed();
     request.replace_header("x-amz-date", "2026-10-02T10:00:00Z");
-    assert_eq!(
-        verdict(&request),
-        Verdict::DateMalformed("2026-10-02T10:00:00Z".into())
-    );
+    assert_eq!(verdict(&request), Verdict::DateMalformed("2026-10-02T10:00:00Z".into()));
     let twice = signed().with_header("x-amz-date", "20261002T100000Z");
-    assert_eq!(
-        verdict(&twice),
-        Verdict::DateMalformed("20261002T100000Z,20261002T100000Z".into())
-    );
+    assert_eq!(verdict(&twice), Verdict::DateMalformed("20261002T100000Z,20261002T100000Z".into()));
     let undated = RawRequest::new("GET", "/").with_header(
         "authorization",
         "AWS4-HMAC-SHA256 Credential=K/20261002/r/s/aws4_request, SignedHeaders=host, Signature=00",
     );
-    assert_eq!(
-        verdict(&undated),
-        Verdict::AuthorizationIncomplete(vec!["X-Amz-Date"])
-    );
+    assert_eq!(verdict(&undated), Verdict::AuthorizationIncomplete(vec!["X-Amz-Date"]));
 }
 
 #[test]
 fn a_scope_names_everything_that_is_wrong_with_it() {
-    let elsewhere = Signer {
-        region: "us-east-1",
-        service: "lambda",
-        ..Signer::new()
-    }
-    .sign(order());
-    let Verdict::ScopeMismatch(message) = verdict(&elsewhere) else {
-        panic!("{}", verdict(&elsewhere))
-    };
+    let elsewhere = Signer { region: "us-east-1", service: "lambda", ..Signer::new() }.sign(order());
+    let Verdict::ScopeMismatch(message) = verdict(&elsewhere) else { panic!("{}", verdict(&elsewhere)) };
     assert_eq!(
         message,
         "Credential should be scoped to a valid region, not 'us-east-1'. \
          Credential should be scoped to correct service: 'execute-api'. "
     );
-    let yesterday = edited(|a| {
-        a.replace("/20261002/", "/20261001/")
-            .replace("aws4_request", "aws5")
-    });
-    let Verdict::ScopeMismatch(message) = verdict(&yesterday) else {
-        panic!("{}", verdict(&yesterday))
-    };
-    assert!(
-        message.contains("'20261001' != '20261002', from '20261002T100000Z'"),
-        "{message}"
-    );
+    let yesterday = edited(|a| a.replace("/20261002/", "/20261001/").replace("aws4_request", "aws5"));
+    let Verdict::ScopeMismatch(message) = verdict(&yesterday) else { panic!("{}", verdict(&yesterday)) };
+    assert!(message.contains("'20261001' != '20261002', from '20261002T100000Z'"), "{message}");
     assert!(message.contains("not 'aws5'"), "{message}");
 }
 
 #[test]
 fn keys_and_tokens_must_belong_together() {
-    let sign = |key, token| {
-        Signer {
-            key,
-            token,
-            ..Signer::new()
-        }
-        .sign(order())
-    };
+    let sign = |key, token| Signer { key, token, ..Signer::new() }.sign(order());
     assert_eq!(verdict(&sign("AKIDOTHER", Some(TOKEN))), Verdict::KeyUnknown);
     assert_eq!(verdict(&sign(KEY, None)), Verdict::TokenMismatch);
     assert_eq!(verdict(&sign(KEY, Some("another"))), Verdict::TokenMismatch);
     let lasting = VerifierSettings::new(REGION, SERVICE).credentials(KEY, SECRET, None);
-    assert_eq!(
-        verify(&signed(), &lasting, noon()).verdict(),
-        &Verdict::TokenMismatch
-    );
+    assert_eq!(verify(&signed(), &lasting, noon()).verdict(), &Verdict::TokenMismatch);
     assert!(verify(&sign(KEY, None), &lasting, noon()).is_valid());
 }
 
@@ -209,43 +144,29 @@ fn keys_and_tokens_must_belong_together() {
 fn a_revoked_key_is_refused_until_it_is_accepted_again() {
     let mut settings = settings();
     settings.revoke(KEY);
-    assert_eq!(
-        verify(&signed(), &settings, noon()).verdict(),
-        &Verdict::KeyRevoked { session: true }
-    );
+    assert_eq!(verify(&signed(), &settings, noon()).verdict(), &Verdict::KeyRevoked { session: true });
     settings.accept(KEY.into(), SECRET.into(), Some(TOKEN.into()));
     assert!(verify(&signed(), &settings, noon()).is_valid());
 }
 
 #[test]
 fn host_and_every_amz_header_must_be_signed() {
-    assert_eq!(
-        verdict(&edited(|a| a.replace("host;", ""))),
-        Verdict::HostNotSigned
-    );
+    assert_eq!(verdict(&edited(|a| a.replace("host;", ""))), Verdict::HostNotSigned);
     let added = signed().with_header("X-Amz-Meta", "1");
     assert_eq!(verdict(&added), Verdict::AmzHeaderNotSigned("x-amz-meta".into()));
     let without_token = edited(|a| a.replace(";x-amz-security-token", ""));
-    assert_eq!(
-        verdict(&without_token),
-        Verdict::AmzHeaderNotSigned("x-amz-security-token".into())
-    );
+    assert_eq!(verdict(&without_token), Verdict::AmzHeaderNotSigned("x-amz-security-token".into()));
 }
 
 #[test]
 fn the_list_of_signed_headers_must_be_sorted_and_true() {
-    assert_eq!(
-        verdict(&edited(|a| a.replace("content-type;host", "host;content-type"))),
-        { Verdict::SignedHeadersUnordered }
-    );
-    assert_eq!(
-        verdict(&edited(|a| a.replace("host;", "host;host;"))),
+    assert_eq!(verdict(&edited(|a| a.replace("content-type;host", "host;content-type"))), {
         Verdict::SignedHeadersUnordered
-    );
-    assert_eq!(
-        verdict(&edited(|a| a.replace("content-type;host", "Content-Type;host"))),
-        { Verdict::SignedHeadersUnordered }
-    );
+    });
+    assert_eq!(verdict(&edited(|a| a.replace("host;", "host;host;"))), Verdict::SignedHeadersUnordered);
+    assert_eq!(verdict(&edited(|a| a.replace("content-type;host", "Content-Type;host"))), {
+        Verdict::SignedHeadersUnordered
+    });
     assert_eq!(
         verdict(&edited(|a| a.replace("host;", "host;te;"))),
         Verdict::SignedHeaderAbsent("te".into())
@@ -254,29 +175,20 @@ fn the_list_of_signed_headers_must_be_sorted_and_true() {
 
 #[test]
 fn what_was_changed_on_the_way_is_found_if_it_was_signed_and_only_then() {
-    let mut unsigned = signed()
-        .with_header("via", "1.1 proxy")
-        .with_header("user-agent", "x");
+    let mut unsigned = signed().with_header("via", "1.1 proxy").with_header("user-agent", "x");
     assert_eq!(verdict(&unsigned), Verdict::Valid);
     unsigned.replace_header("via", "1.1 another");
     assert_eq!(verdict(&unsigned), Verdict::Valid);
     let mut altered = signed();
     altered.replace_header("x-correlation-id", "c-2");
     assert_eq!(verdict(&altered), Verdict::SignatureMismatch);
-    assert_eq!(
-        verdict(&signed().with_header("x-correlation-id", "c-2")),
-        Verdict::SignatureMismatch
-    );
+    assert_eq!(verdict(&signed().with_header("x-correlation-id", "c-2")), Verdict::SignatureMismatch);
     assert_eq!(verdict(&signed().with_body("{}")), Verdict::SignatureMismatch);
 }
 
 #[test]
 fn another_secret_or_another_spelling_of_the_signature_does_not_stand() {
-    let other = Signer {
-        secret: "another secret",
-        ..Signer::new()
-    }
-    .sign(order());
+    let other = Signer { secret: "another secret", ..Signer::new() }.sign(order());
     assert_eq!(verdict(&other), Verdict::SignatureMismatch);
     let upper = edited(|a| {
         let (rest, signature) = a.split_once("Signature=").unwrap();
@@ -299,11 +211,7 @@ fn a_body_hash_in_a_header_must_be_that_of_the_body() {
 
 #[test]
 fn an_unsigned_payload_stands_only_where_it_is_allowed() {
-    let unsigned = Signer {
-        unsigned_payload: true,
-        ..Signer::new()
-    }
-    .sign(order());
+    let unsigned = Signer { unsigned_payload: true, ..Signer::new() }.sign(order());
     assert_eq!(verdict(&unsigned), Verdict::UnsignedPayloadRefused);
     let lenient = settings().allow_unsigned_payload(true);
     assert!(verify(&unsigned, &lenient, noon()).is_valid());
@@ -313,18 +221,11 @@ fn an_unsigned_payload_stands_only_where_it_is_allowed() {
 #[test]
 fn one_encoding_and_two_are_different_signatures() {
     let order = RawRequest::new("GET", "/prod/a%20b").with_header("host", "h");
-    let once = Signer {
-        single_encoding: true,
-        ..Signer::new()
-    }
-    .sign(order.clone());
+    let once = Signer { single_encoding: true, ..Signer::new() }.sign(order.clone());
     assert_eq!(verdict(&once), Verdict::SignatureMismatch);
     let single = settings().path_encoding(PathEncoding::Single);
     assert!(verify(&once, &single, noon()).is_valid());
-    assert_eq!(
-        verify(&Signer::new().sign(order), &single, noon()).verdict(),
-        &Verdict::SignatureMismatch
-    );
+    assert_eq!(verify(&Signer::new().sign(order), &single, noon()).verdict(), &Verdict::SignatureMismatch);
 }
 
 #[test]

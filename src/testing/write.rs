@@ -87,19 +87,11 @@ async fn answer(reply: &Reply, stamp: Stamp, stream: &mut TcpStream) -> io::Resu
 
 /// Status line and headers, up to and with the empty line.
 fn head(reply: &Reply, stamp: Stamp) -> Vec<u8> {
-    let reason = http::StatusCode::from_u16(reply.status)
-        .ok()
-        .and_then(|s| s.canonical_reason());
+    let reason = http::StatusCode::from_u16(reply.status).ok().and_then(|s| s.canonical_reason());
     let mut out = format!("HTTP/1.1 {:03} {}\r\n", reply.status, reason.unwrap_or_default()).into_bytes();
     for (name, value) in added_headers(reply, stamp) {
-        let is_set = reply
-            .headers
-            .iter()
-            .any(|(set, _)| set.eq_ignore_ascii_case(name));
-        let is_omitted = reply
-            .omitted
-            .iter()
-            .any(|omitted| omitted.eq_ignore_ascii_case(name));
+        let is_set = reply.headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
+        let is_omitted = reply.omitted.iter().any(|omitted| omitted.eq_ignore_ascii_case(name));
         if !is_set && !is_omitted {
             push_line(&mut out, name, value.as_bytes());
         }
@@ -127,10 +119,7 @@ fn added_headers(reply: &Reply, stamp: Stamp) -> Vec<(&'static str, String)> {
     match reply.surface {
         Surface::HttpApi => added.push(("Apigw-Requestid", gateway_id)),
         Surface::Callee | Surface::RestApi => {
-            added.push((
-                "x-amzn-RequestId",
-                format!("00000000-0000-4000-8000-{number:012x}"),
-            ));
+            added.push(("x-amzn-RequestId", format!("00000000-0000-4000-8000-{number:012x}")));
             added.push(("x-amz-apigw-id", gateway_id));
         }
     }

@@ -22,22 +22,11 @@ fn a_base_url_that_cannot_be_right_is_refused() {
         "https://api.example.test/a\nb",
     ] {
         let error = builder(url).build().unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (ErrorKind::Configuration, Some("base_url")),
-            "{url}"
-        );
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("base_url")), "{url}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
-    builder("http://api.example.test/prod")
-        .dangerously_allow_http()
-        .build()
-        .unwrap();
-    for loopback in [
-        "http://127.0.0.1:8080/prod",
-        "http://localhost",
-        "http://[::1]:80/v1/",
-    ] {
+    builder("http://api.example.test/prod").dangerously_allow_http().build().unwrap();
+    for loopback in ["http://127.0.0.1:8080/prod", "http://localhost", "http://[::1]:80/v1/"] {
         builder(loopback).build().unwrap();
     }
 }
@@ -45,24 +34,12 @@ fn a_base_url_that_cannot_be_right_is_refused() {
 #[test]
 fn region_and_credentials_are_never_guessed() {
     let url = "https://abc.execute-api.eu-central-1.amazonaws.com/prod";
-    let error = ServiceClient::builder(url)
-        .static_credentials("A", "s", None)
-        .build()
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (ErrorKind::Configuration, Some("region"))
-    );
-    let error = ServiceClient::builder(url)
-        .region("  ")
-        .static_credentials("A", "s", None)
-        .build()
-        .unwrap_err();
+    let error = ServiceClient::builder(url).static_credentials("A", "s", None).build().unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("region")));
+    let error =
+        ServiceClient::builder(url).region("  ").static_credentials("A", "s", None).build().unwrap_err();
     assert_eq!(error.field(), Some("region"));
-    let error = ServiceClient::builder(url)
-        .region("eu-central-1")
-        .build()
-        .unwrap_err();
+    let error = ServiceClient::builder(url).region("eu-central-1").build().unwrap_err();
     assert_eq!(error.field(), Some("credentials"));
 }
 
@@ -71,14 +48,8 @@ fn settings_that_contradict_each_other_are_refused() {
     let new = || builder("https://api.example.test/prod");
     let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));
     let field = |builder: eastwest::ClientBuilder| builder.build().unwrap_err().field();
-    assert_eq!(
-        field(new().total_timeout(one).attempt_timeout(two)),
-        Some("attempt_timeout")
-    );
-    assert_eq!(
-        field(new().attempt_timeout(one).connect_timeout(two)),
-        Some("connect_timeout")
-    );
+    assert_eq!(field(new().total_timeout(one).attempt_timeout(two)), Some("attempt_timeout"));
+    assert_eq!(field(new().attempt_timeout(one).connect_timeout(two)), Some("connect_timeout"));
     assert_eq!(field(new().total_timeout(Duration::ZERO)), Some("total_timeout"));
     assert_eq!(field(new().max_attempts(0)), Some("max_attempts"));
     assert!(field(new().breaker(BreakerSettings::default().with_failures_in_row(0))).is_some());
@@ -90,10 +61,7 @@ fn settings_that_contradict_each_other_are_refused() {
 async fn a_call_s_own_settings_are_checked_too() {
     let rig = Rig::answering([Reply::ok()]).await;
     let shorter = |call: eastwest::Call| call.total_timeout(SHORT).attempt_timeout(Duration::from_secs(1));
-    assert_eq!(
-        rig.post_with(shorter).await.unwrap_err().field(),
-        Some("attempt_timeout")
-    );
+    assert_eq!(rig.post_with(shorter).await.unwrap_err().field(), Some("attempt_timeout"));
     assert_eq!(rig.seen(), 0);
 }
 
@@ -118,19 +86,10 @@ async fn a_path_that_would_be_another_resource_is_refused() {
         "https://evil.example/",
     ] {
         let error = client.get(&CallContext::root(), path).send().await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (ErrorKind::Configuration, Some("path")),
-            "{path:?}"
-        );
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("path")), "{path:?}");
     }
     for segment in ["", ".", ".."] {
-        let error = client
-            .get(&CallContext::root(), "/a")
-            .segments([segment])
-            .send()
-            .await
-            .unwrap_err();
+        let error = client.get(&CallContext::root(), "/a").segments([segment]).send().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration, "{segment:?}");
     }
     assert_eq!(rig.seen(), 0);
@@ -139,37 +98,20 @@ async fn a_path_that_would_be_another_resource_is_refused() {
 #[tokio::test]
 async fn what_is_over_the_gateway_s_limits_is_refused_before_it_is_sent() {
     let rig = Rig::answering([Reply::ok()]).await;
-    let error = rig
-        .post_with(|call| call.body(vec![0u8; 10_485_761]))
-        .await
-        .unwrap_err();
+    let error = rig.post_with(|call| call.body(vec![0u8; 10_485_761])).await.unwrap_err();
     assert_eq!((error.kind(), error.field()), (ErrorKind::TooLarge, Some("body")));
-    let error = rig
-        .post_with(|call| call.query("q", "x".repeat(8_192)))
-        .await
-        .unwrap_err();
+    let error = rig.post_with(|call| call.query("q", "x".repeat(8_192))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLarge);
-    let error = rig
-        .post_with(|call| call.header("x-big", "x".repeat(10_240)))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (ErrorKind::TooLarge, Some("headers"))
-    );
+    let error = rig.post_with(|call| call.header("x-big", "x".repeat(10_240))).await.unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::TooLarge, Some("headers")));
     assert_eq!(rig.seen(), 0);
-    rig.post_with(|call| call.body(vec![0u8; 10_485_760]))
-        .await
-        .unwrap();
+    rig.post_with(|call| call.body(vec![0u8; 10_485_760])).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_key_on_a_safe_method_is_refused() {
     let rig = Rig::answering([Reply::ok()]).await;
-    let call = rig
-        .client()
-        .get(&CallContext::root(), "/orders")
-        .idempotency_key("k");
+    let call = rig.client().get(&CallContext::root(), "/orders").idempotency_key("k");
     assert_eq!(call.send().await.unwrap_err().field(), Some("idempotency_key"));
     assert_eq!(rig.seen(), 0);
 }
@@ -177,32 +119,18 @@ async fn a_key_on_a_safe_method_is_refused() {
 #[tokio::test]
 async fn the_first_fault_is_told() {
     let rig = Rig::answering([Reply::ok()]).await;
-    let error = rig
-        .post_with(|call| call.header("host", "x").idempotency_key(""))
-        .await
-        .unwrap_err();
+    let error = rig.post_with(|call| call.header("host", "x").idempotency_key("")).await.unwrap_err();
     assert_eq!(error.field(), Some("header"));
 }
 
 #[tokio::test]
 async fn an_access_key_with_a_stray_line_break_is_a_typed_error_and_no_panic() {
     let rig = Rig::answering([Reply::ok()]).await;
-    for (key, secret, token) in [
-        ("AKID\n", "s", "t"),
-        ("AKID", "s", "t\r\n"),
-        ("AK ID", "s", "t"),
-        ("", "s", "t"),
-    ] {
-        let client = rig
-            .builder()
-            .static_credentials(key, secret, Some(token.to_owned()))
-            .build()
-            .unwrap();
-        let error = client
-            .get(&CallContext::root(), "/orders")
-            .send()
-            .await
-            .unwrap_err();
+    for (key, secret, token) in
+        [("AKID\n", "s", "t"), ("AKID", "s", "t\r\n"), ("AK ID", "s", "t"), ("", "s", "t")]
+    {
+        let client = rig.builder().static_credentials(key, secret, Some(token.to_owned())).build().unwrap();
+        let error = client.get(&CallContext::root(), "/orders").send().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Credentials, "{key:?} {token:?}");
     }
     assert_eq!(rig.seen(), 0);

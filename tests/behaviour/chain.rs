@@ -21,11 +21,7 @@ async fn a_loop_of_services_ends_after_seven_calls() {
         context = callee::accept(inbound).unwrap();
     };
     assert_eq!((refused.kind(), rig.seen()), (ErrorKind::HopLimit, 7));
-    assert!(
-        rig.attempts()
-            .iter()
-            .all(|attempt| attempt.header("x-correlation-id") == Some("loop-1"))
-    );
+    assert!(rig.attempts().iter().all(|attempt| attempt.header("x-correlation-id") == Some("loop-1")));
 }
 
 #[tokio::test]
@@ -35,19 +31,11 @@ async fn a_callee_that_had_no_time_to_begin_is_no_failure_of_the_callee() {
     let body = String::from_utf8(response.body().to_vec()).unwrap();
     let reply = Reply::json(response.status().as_u16(), body).header("x-should-retry", "false");
     let rig = Rig::answering([reply]).await;
-    let client = rig
-        .builder()
-        .breaker(eastwest::policy::breaker::BreakerSettings::default().with_failures_in_row(1));
+    let client =
+        rig.builder().breaker(eastwest::policy::breaker::BreakerSettings::default().with_failures_in_row(1));
     let client = client.build().unwrap();
-    let error = client
-        .post(&CallContext::root(), "/orders")
-        .send()
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.kind(), error.may_have_committed()),
-        (1, ErrorKind::Timeout, false)
-    );
+    let error = client.post(&CallContext::root(), "/orders").send().await.unwrap_err();
+    assert_eq!((rig.seen(), error.kind(), error.may_have_committed()), (1, ErrorKind::Timeout, false));
     assert_eq!(client.breaker().state(), eastwest::policy::breaker::State::Closed);
 }
 

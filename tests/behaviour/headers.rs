@@ -20,10 +20,7 @@ async fn a_key_with_a_control_character_is_refused_by_name_before_anything_is_se
     let rig = Rig::answering([Reply::ok()]).await;
     for key in ["k\n1", "", "a b", "é", "k\u{7f}", &"k".repeat(256)] {
         let error = rig.post_with(|call| call.idempotency_key(key)).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (ErrorKind::Configuration, Some("idempotency_key"))
-        );
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("idempotency_key")));
         assert!(key.is_empty() || !error.to_string().contains(key), "{error}");
     }
     assert_eq!(rig.seen(), 0);
@@ -33,40 +30,24 @@ async fn a_key_with_a_control_character_is_refused_by_name_before_anything_is_se
 async fn the_hop_count_is_one_more_than_the_inbound_one_and_never_eight() {
     let rig = Rig::answering([Reply::ok()]).await;
     let client = rig.client();
-    client
-        .post(&callee::accept_front_door::<&str, &str>([]).unwrap(), "/orders")
-        .send()
-        .await
-        .unwrap();
+    client.post(&callee::accept_front_door::<&str, &str>([]).unwrap(), "/orders").send().await.unwrap();
     for inbound in ["3", "6"] {
         let context = callee::accept([("x-hop-count", inbound)]).unwrap();
         client.post(&context, "/orders").send().await.unwrap();
     }
-    let sent: Vec<_> = rig
-        .attempts()
-        .iter()
-        .map(|a| a.header("x-hop-count").unwrap().to_owned())
-        .collect();
+    let sent: Vec<_> = rig.attempts().iter().map(|a| a.header("x-hop-count").unwrap().to_owned()).collect();
     assert_eq!(sent, ["1", "4", "7"]);
     let seventh = callee::accept([("x-hop-count", "7")]).unwrap();
     let error = client.post(&seventh, "/orders").send().await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.stop_reason()),
-        (ErrorKind::HopLimit, Some(StopReason::HopLimit))
-    );
+    assert_eq!((error.kind(), error.stop_reason()), (ErrorKind::HopLimit, Some(StopReason::HopLimit)));
     assert_eq!(rig.seen(), 3);
 }
 
 #[test]
 fn an_inbound_hop_count_that_is_not_one_exactly_is_refused_and_never_zero() {
-    for junk in [
-        "8", "0", "-1", "+3", "03", " 3", "3 ", "3.0", "1e1", "abc", "", "٣", "100", "3,3",
-    ] {
+    for junk in ["8", "0", "-1", "+3", "03", " 3", "3 ", "3.0", "1e1", "abc", "", "٣", "100", "3,3"] {
         assert!(callee::accept([("x-hop-count", junk)]).is_err(), "{junk}");
-        assert!(
-            callee::accept_front_door([("x-hop-count", junk)]).is_err(),
-            "{junk}"
-        );
+        assert!(callee::accept_front_door([("x-hop-count", junk)]).is_err(), "{junk}");
     }
     assert!(callee::accept([("x-hop-count", "3"), ("X-Hop-Count", "3")]).is_err());
     assert!(callee::accept::<&str, &str>([]).is_err());
@@ -99,19 +80,9 @@ async fn names_that_are_not_the_caller_s_are_refused_before_anything_is_sent() {
     ];
     for name in refused {
         let error = rig.post_with(|call| call.header(name, "v")).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (ErrorKind::Configuration, Some("header")),
-            "{name}"
-        );
+        assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("header")), "{name}");
     }
-    for (name, value) in [
-        ("x-a", "a\r\nb"),
-        ("x-a", "a\u{0}"),
-        ("x a", "v"),
-        ("", "v"),
-        ("x-a", "a\tb"),
-    ] {
+    for (name, value) in [("x-a", "a\r\nb"), ("x-a", "a\u{0}"), ("x a", "v"), ("", "v"), ("x-a", "a\tb")] {
         let error = rig.post_with(|call| call.header(name, value)).await.unwrap_err();
         assert_eq!(error.field(), Some("header"), "{name}: {value:?}");
     }
@@ -122,10 +93,7 @@ async fn names_that_are_not_the_caller_s_are_refused_before_anything_is_sent() {
 async fn a_caller_s_own_headers_go_out_as_given_repeats_in_order() {
     let rig = Rig::answering([Reply::ok()]).await;
     rig.post_with(|call| {
-        call.header("x-tag", "b")
-            .header("x-tag", "a")
-            .header("x-name", "café")
-            .header("via", "me")
+        call.header("x-tag", "b").header("x-tag", "a").header("x-name", "café").header("via", "me")
     })
     .await
     .unwrap();
@@ -161,17 +129,8 @@ async fn trace_headers_pass_through_untouched_and_unsigned() {
 #[tokio::test]
 async fn the_name_of_the_key_s_header_can_be_another() {
     let rig = Rig::answering([Reply::ok()]).await;
-    let client = rig
-        .builder()
-        .idempotency_header("Idempotency-Key")
-        .build()
-        .unwrap();
-    client
-        .post(&CallContext::root(), "/orders")
-        .idempotency_key("order-7")
-        .send()
-        .await
-        .unwrap();
+    let client = rig.builder().idempotency_header("Idempotency-Key").build().unwrap();
+    client.post(&CallContext::root(), "/orders").idempotency_key("order-7").send().await.unwrap();
     let attempt = rig.attempts().pop().unwrap();
     assert_eq!(attempt.header("idempotency-key"), Some("order-7"));
     assert_eq!(attempt.header("x-idempotency-key"), None);
@@ -185,27 +144,14 @@ async fn the_name_of_the_key_s_header_can_be_another() {
 async fn json_names_its_type_unless_the_caller_did() {
     let rig = Rig::answering([Reply::ok()]).await;
     rig.post_with(|call| call.json(&[1])).await.unwrap();
-    rig.post_with(|call| {
-        call.json(&[1])
-            .header("content-type", "application/vnd.orders+json")
-    })
-    .await
-    .unwrap();
+    rig.post_with(|call| call.json(&[1]).header("content-type", "application/vnd.orders+json"))
+        .await
+        .unwrap();
     rig.post_with(|call| call.body("x")).await.unwrap();
-    let types: Vec<_> = rig
-        .attempts()
-        .iter()
-        .map(|a| a.header("content-type").map(ToOwned::to_owned))
-        .collect();
+    let types: Vec<_> =
+        rig.attempts().iter().map(|a| a.header("content-type").map(ToOwned::to_owned)).collect();
     let given = |name: &str| Some(name.to_owned());
-    assert_eq!(
-        types,
-        [
-            given("application/json"),
-            given("application/vnd.orders+json"),
-            None
-        ]
-    );
+    assert_eq!(types, [given("application/json"), given("application/vnd.orders+json"), None]);
 }
 
 #[tokio::test]

@@ -1,22 +1,20 @@
 //! What the client promises, a module per promise, over real sockets.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
 mod bad_input;
 mod breaker;
+mod certificates;
 mod chain;
 mod connections;
 mod error;
 mod headers;
+mod http2;
+mod identity;
 mod refine;
 mod retry;
 mod retry_after;
 mod rig;
 mod signature;
+mod targets;
 mod time;
 mod wiremock_scripts;

@@ -10,20 +10,9 @@ use http::StatusCode;
 async fn a_500_that_is_a_validation_error_is_not_retried_once_it_is_said() {
     let rig = Rig::answering([Reply::lambda_rejected()]).await;
     let rejected = Verdict::Class(Class::Rejected);
-    let client = rig
-        .builder()
-        .on_status(StatusCode::INTERNAL_SERVER_ERROR, rejected)
-        .build()
-        .unwrap();
-    let error = client
-        .post(&CallContext::root(), "/orders")
-        .send()
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.kind(), error.may_have_committed()),
-        (1, ErrorKind::Rejected, false)
-    );
+    let client = rig.builder().on_status(StatusCode::INTERNAL_SERVER_ERROR, rejected).build().unwrap();
+    let error = client.post(&CallContext::root(), "/orders").send().await.unwrap_err();
+    assert_eq!((rig.seen(), error.kind(), error.may_have_committed()), (1, ErrorKind::Rejected, false));
 }
 
 #[tokio::test]
@@ -39,13 +28,7 @@ async fn a_classifier_sees_status_headers_and_body() {
             Verdict::Defer
         }
     });
-    let error = client
-        .build()
-        .unwrap()
-        .post(&CallContext::root(), "/orders")
-        .send()
-        .await
-        .unwrap_err();
+    let error = client.build().unwrap().post(&CallContext::root(), "/orders").send().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Quota);
 }
 
@@ -54,16 +37,9 @@ async fn no_rule_makes_an_unkeyed_post_repeatable() {
     let rig = Rig::answering([Reply::lambda_rejected(), Reply::ok()]).await;
     let throttled = Verdict::Class(Class::Throttled);
     let rule = |call: eastwest::Call| call.on_status(StatusCode::INTERNAL_SERVER_ERROR, throttled);
-    let error = rig
-        .post_with(|call| rule(call).no_idempotency_key())
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.stop_reason()),
-        (1, Some(StopReason::NoIdempotencyKey))
-    );
-    rig.gateway
-        .script("ANY", "/orders", [Reply::lambda_rejected(), Reply::ok()]);
+    let error = rig.post_with(|call| rule(call).no_idempotency_key()).await.unwrap_err();
+    assert_eq!((rig.seen(), error.stop_reason()), (1, Some(StopReason::NoIdempotencyKey)));
+    rig.gateway.script("ANY", "/orders", [Reply::lambda_rejected(), Reply::ok()]);
     rig.post_with(rule).await.unwrap();
 }
 
@@ -78,13 +54,7 @@ async fn a_success_that_hides_a_failure_can_be_called_one() {
             Verdict::Defer
         }
     });
-    client
-        .build()
-        .unwrap()
-        .post(&CallContext::root(), "/orders")
-        .send()
-        .await
-        .unwrap();
+    client.build().unwrap().post(&CallContext::root(), "/orders").send().await.unwrap();
     assert_eq!(rig.seen(), 2);
 }
 

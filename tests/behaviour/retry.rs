@@ -7,26 +7,32 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn a_post_without_a_key_is_not_repeated_after_a_lost_reply() {
-    for lost in [
-        Reply::close(),
-        Reply::reset(),
-        Reply::hang(),
-        Reply::integration_timeout(),
-        Reply::lambda_failed(),
-    ] {
+    for lost in
+        [Reply::close(), Reply::reset(), Reply::hang(), Reply::integration_timeout(), Reply::lambda_failed()]
+    {
         let rig = Rig::answering([lost, Reply::ok()]).await;
-        let error = rig
-            .post_with(|call| call.no_idempotency_key().attempt_timeout(SHORT))
-            .await
-            .unwrap_err();
+        let error = rig.post_with(|call| call.no_idempotency_key().attempt_timeout(SHORT)).await.unwrap_err();
         assert_eq!(rig.seen(), 1);
         assert_eq!(error.stop_reason(), Some(StopReason::NoIdempotencyKey));
         assert!(error.may_have_committed());
-        assert!(
-            error.to_string().contains("look it up before you send again"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("look it up before you send again"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_patch_without_a_key_is_as_final() {
+    let rig = Rig::answering([Reply::close(), Reply::ok()]).await;
+    let call = rig.client().patch(&CallContext::root(), "/orders").no_idempotency_key();
+    assert_eq!(call.send().await.unwrap_err().stop_reason(), Some(StopReason::NoIdempotencyKey));
+    assert_eq!(rig.seen(), 1);
+}
+
+#[tokio::test]
+async fn a_key_that_the_caller_gave_goes_with_every_attempt() {
+    let rig = Rig::answering([Reply::integration_timeout(), Reply::unavailable(), Reply::ok()]).await;
+    let answer = rig.post_with(|call| call.idempotency_key("order-7")).await.unwrap();
+    assert!(rig.attempts().iter().all(|attempt| attempt.header("x-idempotency-key") == Some("order-7")));
+    assert_eq!((rig.seen(), answer.idempotency_key()), (3, Some("order-7")));
 }
 
 #[tokio::test]
@@ -45,17 +51,10 @@ async fn a_post_with_a_key_is_repeated_under_the_same_key_after_a_lost_reply() {
 async fn a_get_is_repeated_after_a_lost_reply_and_carries_no_key() {
     for lost in [Reply::close(), Reply::hang()] {
         let rig = Rig::answering([lost, Reply::ok()]).await;
-        let call = rig
-            .client()
-            .get(&CallContext::root(), "/orders")
-            .attempt_timeout(SHORT);
+        let call = rig.client().get(&CallContext::root(), "/orders").attempt_timeout(SHORT);
         call.send().await.unwrap();
         assert_eq!(rig.seen(), 2);
-        assert!(
-            rig.attempts()
-                .iter()
-                .all(|attempt| attempt.header("x-idempotency-key").is_none())
-        );
+        assert!(rig.attempts().iter().all(|attempt| attempt.header("x-idempotency-key").is_none()));
     }
 }
 
@@ -63,10 +62,7 @@ async fn a_get_is_repeated_after_a_lost_reply_and_carries_no_key() {
 async fn a_keyless_put_or_delete_is_repeated_on_doubt() {
     for method in [http::Method::PUT, http::Method::DELETE] {
         let rig = Rig::answering([Reply::close(), Reply::ok()]).await;
-        let call = rig
-            .client()
-            .request(&CallContext::root(), method, "/orders")
-            .no_idempotency_key();
+        let call = rig.client().request(&CallContext::root(), method, "/orders").no_idempotency_key();
         call.send().await.unwrap();
         assert_eq!(rig.seen(), 2);
     }
@@ -75,15 +71,9 @@ async fn a_keyless_put_or_delete_is_repeated_on_doubt() {
 #[tokio::test]
 async fn a_keyless_post_that_is_safe_by_reference_is_repeated_on_doubt() {
     let rig = Rig::answering([Reply::integration_timeout(), Reply::ok()]).await;
-    rig.post_with(|call| call.no_idempotency_key().repeat_safe_by_reference())
-        .await
-        .unwrap();
+    rig.post_with(|call| call.no_idempotency_key().repeat_safe_by_reference()).await.unwrap();
     assert_eq!(rig.seen(), 2);
-    assert!(
-        rig.attempts()
-            .iter()
-            .all(|attempt| attempt.header("x-idempotency-key").is_none())
-    );
+    assert!(rig.attempts().iter().all(|attempt| attempt.header("x-idempotency-key").is_none()));
 }
 
 #[tokio::test]
@@ -95,23 +85,14 @@ async fn one_key_goes_with_all_attempts_and_every_attempt_is_signed_anew() {
     assert_eq!(attempts.len(), 3);
     for name in ["x-idempotency-key", "x-correlation-id", "x-hop-count"] {
         let first = attempts[0].header(name).unwrap();
-        assert!(
-            attempts.iter().all(|attempt| attempt.header(name) == Some(first)),
-            "{name}"
-        );
+        assert!(attempts.iter().all(|attempt| attempt.header(name) == Some(first)), "{name}");
     }
-    assert_eq!(
-        attempts[0].header("x-idempotency-key"),
-        response.idempotency_key()
-    );
+    assert_eq!(attempts[0].header("x-idempotency-key"), response.idempotency_key());
     for pair in attempts.windows(2) {
         assert_ne!(pair[0].header("x-amz-date"), pair[1].header("x-amz-date"));
         assert_ne!(pair[0].header("authorization"), pair[1].header("authorization"));
     }
-    let counts: Vec<_> = attempts
-        .iter()
-        .map(|attempt| attempt.header("x-attempt-count").unwrap())
-        .collect();
+    let counts: Vec<_> = attempts.iter().map(|attempt| attempt.header("x-attempt-count").unwrap()).collect();
     assert_eq!(counts, ["1", "2", "3"]);
 }
 
@@ -121,10 +102,7 @@ async fn two_calls_never_share_a_key() {
     rig.post().await.unwrap();
     rig.post().await.unwrap();
     let attempts = rig.attempts();
-    assert_ne!(
-        attempts[0].header("x-idempotency-key"),
-        attempts[1].header("x-idempotency-key")
-    );
+    assert_ne!(attempts[0].header("x-idempotency-key"), attempts[1].header("x-idempotency-key"));
 }
 
 #[tokio::test]
@@ -158,16 +136,16 @@ async fn a_refusal_ends_the_call_whatever_its_hint_and_its_words() {
         (422, ErrorKind::Rejected),
     ] {
         let answer = r#"{"message":"rate limit exceeded","code":"E1"}"#;
-        let rig = Rig::answering([
-            Reply::json(status, answer).header("retry-after", "1"),
-            Reply::ok(),
-        ])
-        .await;
+        let rig = Rig::answering([Reply::json(status, answer).header("retry-after", "1"), Reply::ok()]).await;
         let error = rig.post().await.unwrap_err();
         assert_eq!((rig.seen(), rig.waits()), (1, vec![]), "{status}");
         assert_eq!((error.kind(), error.status().unwrap().as_u16()), (kind, status));
         assert_eq!(error.code(), Some("E1"));
     }
+    let denied = Reply::access_denied().header("retry-after", "1").body(r#"{"message":"rate limit"}"#);
+    let rig = Rig::answering([denied, Reply::ok()]).await;
+    assert_eq!(rig.post().await.unwrap_err().kind(), ErrorKind::Forbidden);
+    assert_eq!((rig.seen(), rig.waits()), (1, vec![]));
 }
 
 #[tokio::test]
@@ -179,10 +157,7 @@ async fn max_attempts_is_how_often_it_is_sent() {
     }
     let rig = Rig::answering([Reply::ok()]).await;
     let error = rig.builder().max_attempts(0).build().unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (ErrorKind::Configuration, Some("max_attempts"))
-    );
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("max_attempts")));
     let error = rig.post_with(|call| call.max_attempts(0)).await.unwrap_err();
     assert_eq!((error.field(), rig.seen()), (Some("max_attempts"), 0));
 }
@@ -191,17 +166,11 @@ async fn max_attempts_is_how_often_it_is_sent() {
 async fn a_500_is_retried_twice_and_a_502_once() {
     let rig = Rig::answering([Reply::lambda_rejected()]).await;
     let error = rig.post().await.unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.stop_reason()),
-        (3, Some(StopReason::StatusCapReached))
-    );
+    assert_eq!((rig.seen(), error.stop_reason()), (3, Some(StopReason::StatusCapReached)));
     assert!(error.to_string().contains("500 each time"), "{error}");
     let rig = Rig::answering([Reply::lambda_failed()]).await;
     let error = rig.post().await.unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.stop_reason()),
-        (2, Some(StopReason::StatusCapReached))
-    );
+    assert_eq!((rig.seen(), error.stop_reason()), (2, Some(StopReason::StatusCapReached)));
 }
 
 #[tokio::test]
@@ -221,10 +190,7 @@ async fn a_callee_that_forbids_it_is_not_asked_again() {
     let marked = Reply::unavailable().header("x-should-retry", "false");
     let rig = Rig::answering([marked, Reply::ok()]).await;
     let error = rig.post().await.unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.stop_reason()),
-        (1, Some(StopReason::CalleeForbids))
-    );
+    assert_eq!((rig.seen(), error.stop_reason()), (1, Some(StopReason::CalleeForbids)));
 }
 
 #[tokio::test]

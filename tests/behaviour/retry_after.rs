@@ -41,9 +41,7 @@ async fn junk_and_the_past_are_no_hint_and_never_a_wait_of_zero() {
         rig.post().await.unwrap();
         assert_eq!(rig.waits(), [50], "{hint}");
     }
-    let twice = Reply::throttled()
-        .header("retry-after", "1")
-        .header("retry-after", "1");
+    let twice = Reply::throttled().header("retry-after", "1").header("retry-after", "1");
     let rig = Rig::answering([twice, Reply::ok()]).await;
     rig.clock.set_draw(Draw::LOWEST);
     rig.post().await.unwrap();
@@ -52,12 +50,7 @@ async fn junk_and_the_past_are_no_hint_and_never_a_wait_of_zero() {
 
 #[tokio::test]
 async fn an_enormous_hint_is_too_long_and_not_absent() {
-    for hint in [
-        "9223372037",
-        "18446744073709551615",
-        "18446744073709551616",
-        "9".repeat(40).as_str(),
-    ] {
+    for hint in ["9223372037", "18446744073709551615", "18446744073709551616", "9".repeat(40).as_str()] {
         let rig = Rig::answering([limited(hint), Reply::ok()]).await;
         let error = rig.post().await.unwrap_err();
         assert_eq!((rig.seen(), rig.waits()), (1, vec![]), "{hint}");
@@ -69,17 +62,12 @@ async fn an_enormous_hint_is_too_long_and_not_absent() {
 #[tokio::test]
 async fn a_hint_past_the_deadline_ends_the_call_at_once() {
     let rig = Rig::answering([limited("60"), Reply::ok()]).await;
-    let error = rig
-        .post_with(|call| call.total_timeout(Duration::from_secs(3)))
-        .await
-        .unwrap_err();
+    let error = rig.post_with(|call| call.total_timeout(Duration::from_secs(3))).await.unwrap_err();
     assert_eq!((rig.seen(), rig.waits()), (1, vec![]));
     assert_eq!(error.stop_reason(), Some(StopReason::TimeBudgetExhausted));
     assert_eq!(error.status().unwrap().as_u16(), 429);
     assert_eq!(error.retry_after(), Some(Duration::from_secs(60)));
     let rig = Rig::answering([limited("1"), Reply::ok()]).await;
-    rig.post_with(|call| call.total_timeout(Duration::from_secs(3)))
-        .await
-        .unwrap();
+    rig.post_with(|call| call.total_timeout(Duration::from_secs(3))).await.unwrap();
     assert_eq!(rig.seen(), 2);
 }

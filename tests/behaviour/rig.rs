@@ -5,29 +5,27 @@ use eastwest::policy::breaker::BreakerSettings;
 use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::testing::{FakeGateway, ManualClock, RecordedAttempt, Reply};
 use eastwest::{Call, CallContext, ClientBuilder, Error, Response, ServiceClient};
-use std::sync::Arc;
 use std::time::Duration;
 
-pub const KEY_ID: &str = "AKIDBEHAVIOUR";
-pub const SECRET: &str = "behaviour-secret";
-pub const TOKEN: &str = "behaviour-session-token";
-pub const REGION: &str = "eu-central-1";
+pub(crate) const KEY_ID: &str = "AKIDBEHAVIOUR";
+pub(crate) const SECRET: &str = "behaviour-secret";
+pub(crate) const TOKEN: &str = "behaviour-session-token";
+pub(crate) const REGION: &str = "eu-central-1";
 
 /// A gateway with one route, a client of it, and a clock that neither waits for.
-pub struct Rig {
-    pub gateway: FakeGateway,
-    pub clock: ManualClock,
+pub(crate) struct Rig {
+    pub(crate) gateway: FakeGateway,
+    pub(crate) clock: ManualClock,
 }
 
 impl Rig {
     /// Answers `POST`, `GET` and all else on `/orders` with `script`, in order, the last one for ever.
-    pub async fn answering(script: impl IntoIterator<Item = Reply>) -> Rig {
+    pub(crate) async fn answering(script: impl IntoIterator<Item = Reply>) -> Rig {
         let clock = ManualClock::new();
-        let time = clock.clone();
         let gateway = FakeGateway::builder()
             .credentials(KEY_ID, SECRET, Some(TOKEN))
             .region(REGION)
-            .clock(Arc::new(move || time.wall()))
+            .manual_clock(&clock)
             .route("ANY", "/orders", script)
             .start()
             .await
@@ -36,33 +34,31 @@ impl Rig {
     }
 
     /// A builder whose breaker and retry budget never get in the way.
-    pub fn builder(&self) -> ClientBuilder {
-        builder(self.gateway.base_url()).ambient(Arc::new(self.clock.clone()))
+    pub(crate) fn builder(&self) -> ClientBuilder {
+        builder(self.gateway.base_url()).ambient(self.clock.clone())
     }
 
-    pub fn client(&self) -> ServiceClient {
+    pub(crate) fn client(&self) -> ServiceClient {
         self.builder().build().unwrap()
     }
 
     /// One keyed POST to `/orders`.
-    pub async fn post(&self) -> Result<Response, Error> {
+    pub(crate) async fn post(&self) -> Result<Response, Error> {
         self.post_with(|call| call).await
     }
 
     /// One POST to `/orders`, shaped by the test.
-    pub async fn post_with(&self, shape: impl FnOnce(Call) -> Call) -> Result<Response, Error> {
-        shape(self.client().post(&CallContext::root(), "/orders"))
-            .send()
-            .await
+    pub(crate) async fn post_with(&self, shape: impl FnOnce(Call) -> Call) -> Result<Response, Error> {
+        shape(self.client().post(&CallContext::root(), "/orders")).send().await
     }
 
     /// How many requests the gateway saw.
-    pub fn seen(&self) -> usize {
+    pub(crate) fn seen(&self) -> usize {
         self.gateway.attempts().len()
     }
 
     /// The requests that the gateway saw; every one of them must have been signed well.
-    pub fn attempts(&self) -> Vec<RecordedAttempt> {
+    pub(crate) fn attempts(&self) -> Vec<RecordedAttempt> {
         let attempts = self.gateway.attempts();
         for attempt in &attempts {
             assert!(attempt.signature_valid(), "{}", attempt.explain());
@@ -71,16 +67,12 @@ impl Rig {
     }
 
     /// The waits between attempts, in milliseconds.
-    pub fn waits(&self) -> Vec<u64> {
-        self.clock
-            .waits()
-            .iter()
-            .map(|wait| u64::try_from(wait.as_millis()).unwrap())
-            .collect()
+    pub(crate) fn waits(&self) -> Vec<u64> {
+        self.clock.waits().iter().map(|wait| u64::try_from(wait.as_millis()).unwrap()).collect()
     }
 }
 
-pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+pub(crate) fn builder(base_url: impl Into<String>) -> ClientBuilder {
     let base = Duration::from_millis(100);
     ServiceClient::builder(base_url)
         .region(REGION)
@@ -94,11 +86,9 @@ pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
 }
 
 /// A breaker that no test's failures open.
-pub fn out_of_reach() -> BreakerSettings {
-    BreakerSettings::default()
-        .with_failures_in_row(1_000)
-        .with_minimum_outcomes(1_000)
+pub(crate) fn out_of_reach() -> BreakerSettings {
+    BreakerSettings::default().with_failures_in_row(1_000).with_minimum_outcomes(1_000)
 }
 
 /// An attempt time that a hanging gateway is waited for in full.
-pub const SHORT: Duration = Duration::from_millis(60);
+pub(crate) const SHORT: Duration = Duration::from_millis(60);

@@ -10,23 +10,41 @@ use std::time::Duration;
 #[test]
 fn all_default_times_are_finite_and_the_attempts_fit_the_total() {
     for profile in [Profile::interactive(), Profile::standard(), Profile::background()] {
-        assert!(
-            profile.total_timeout() <= Duration::from_secs(60),
-            "{}",
-            profile.name()
-        );
+        assert!(profile.total_timeout() <= Duration::from_secs(60), "{}", profile.name());
         assert!(profile.attempt_timeout() < profile.total_timeout());
         assert!(profile.connect_timeout() < profile.attempt_timeout());
     }
 }
 
+/// The one test that waits for a default: it takes the least of them, a whole attempt, out of the callee's hands by
+/// asking for the profile that waits least and looking at what the callee was told.
+#[tokio::test]
+async fn a_client_of_nothing_but_defaults_waits_for_the_time_that_its_profile_says() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let plain = || {
+        eastwest::ServiceClient::builder(rig.gateway.base_url())
+            .region(crate::rig::REGION)
+            .static_credentials(crate::rig::KEY_ID, crate::rig::SECRET, Some(crate::rig::TOKEN.to_owned()))
+            .ambient(rig.clock.clone())
+    };
+    for (client, profile) in [
+        (plain(), Profile::standard()),
+        (plain().profile(Profile::interactive()), Profile::interactive()),
+        (plain().profile(Profile::background()), Profile::background()),
+    ] {
+        client.build().unwrap().get(&CallContext::root(), "/orders").send().await.unwrap();
+        let told = rig.attempts().pop().unwrap().header("x-time-budget-ms").unwrap().to_owned();
+        assert_eq!(told, profile.attempt_timeout().as_millis().to_string(), "{}", profile.name());
+    }
+    rig.gateway.script("ANY", "/orders", [Reply::unavailable()]);
+    let error = plain().build().unwrap().get(&CallContext::root(), "/orders").send().await.unwrap_err();
+    assert_eq!(error.attempts().len(), Profile::standard().max_attempts() as usize);
+}
+
 #[tokio::test]
 async fn a_gateway_that_never_answers_is_given_up() {
     let rig = Rig::answering([Reply::hang()]).await;
-    let error = rig
-        .post_with(|call| call.attempt_timeout(SHORT).max_attempts(2))
-        .await
-        .unwrap_err();
+    let error = rig.post_with(|call| call.attempt_timeout(SHORT).max_attempts(2)).await.unwrap_err();
     assert_eq!((rig.seen(), error.kind()), (2, ErrorKind::Timeout));
     assert!(error.may_have_committed());
     assert!(error.attempts().iter().all(|attempt| attempt.status().is_none()));
@@ -36,10 +54,7 @@ async fn a_gateway_that_never_answers_is_given_up() {
 async fn a_body_that_stalls_is_a_timeout_too() {
     let stalled = || Reply::json(200, "0123456789").stall_after(3);
     let rig = Rig::answering([stalled()]).await;
-    let error = rig
-        .post_with(|call| call.attempt_timeout(SHORT).max_attempts(1))
-        .await
-        .unwrap_err();
+    let error = rig.post_with(|call| call.attempt_timeout(SHORT).max_attempts(1)).await.unwrap_err();
     assert_eq!((rig.seen(), error.kind()), (1, ErrorKind::Timeout));
     let rig = Rig::answering([stalled(), Reply::ok()]).await;
     rig.post_with(|call| call.attempt_timeout(SHORT)).await.unwrap();
@@ -59,8 +74,7 @@ async fn a_wait_that_does_not_fit_is_not_begun_and_the_error_keeps_the_last_outc
     let rig = Rig::answering([Reply::unavailable()]).await;
     let base = Duration::from_millis(600);
     let call = |call: eastwest::Call| {
-        call.total_timeout(Duration::from_secs(1))
-            .backoff(Backoff::new(base, base, Duration::from_secs(2)))
+        call.total_timeout(Duration::from_secs(1)).backoff(Backoff::new(base, base, Duration::from_secs(2)))
     };
     let error = rig.post_with(call).await.unwrap_err();
     assert_eq!((rig.seen(), rig.waits()), (2, vec![600]));
@@ -72,20 +86,12 @@ async fn a_wait_that_does_not_fit_is_not_begun_and_the_error_keeps_the_last_outc
 async fn the_callee_is_told_how_long_this_attempt_will_be_waited_for() {
     let rig = Rig::answering([Reply::unavailable(), Reply::ok()]).await;
     let call = |call: eastwest::Call| {
-        call.attempt_timeout(Duration::from_millis(900))
-            .total_timeout(Duration::from_secs(1))
+        call.attempt_timeout(Duration::from_millis(900)).total_timeout(Duration::from_secs(1))
     };
     rig.post_with(call).await.unwrap();
-    let told: Vec<_> = rig
-        .attempts()
-        .iter()
-        .map(|a| a.header("x-time-budget-ms").unwrap().to_owned())
-        .collect();
-    assert_eq!(
-        told,
-        ["900", "900"],
-        "100 ms were waited, so a total of 1 s leaves 900 ms"
-    );
+    let told: Vec<_> =
+        rig.attempts().iter().map(|a| a.header("x-time-budget-ms").unwrap().to_owned()).collect();
+    assert_eq!(told, ["900", "900"], "100 ms were waited, so a total of 1 s leaves 900 ms");
     let client = rig.builder().without_time_budget_header().build().unwrap();
     client.get(&CallContext::root(), "/orders").send().await.unwrap();
     assert_eq!(rig.attempts().last().unwrap().header("x-time-budget-ms"), None);
@@ -95,13 +101,7 @@ async fn the_callee_is_told_how_long_this_attempt_will_be_waited_for() {
 async fn a_context_s_deadline_bounds_the_call() {
     let rig = Rig::answering([Reply::ok()]).await;
     let wall = eastwest::callee::accept([("x-hop-count", "1"), ("x-time-budget-ms", "31")]).unwrap();
-    let call = builder(rig.gateway.base_url())
-        .build()
-        .unwrap()
-        .get(&wall, "/orders");
+    let call = builder(rig.gateway.base_url()).build().unwrap().get(&wall, "/orders");
     let error = call.send().await.unwrap_err();
-    assert_eq!(
-        (rig.seen(), error.stop_reason()),
-        (0, Some(StopReason::TimeBudgetExhausted))
-    );
+    assert_eq!((rig.seen(), error.stop_reason()), (0, Some(StopReason::TimeBudgetExhausted)));
 }

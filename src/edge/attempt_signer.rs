@@ -3,7 +3,8 @@
 use crate::edge::path::Path;
 use crate::edge::sigv4::{BodyHash, Signer};
 use crate::edge::target::{BaseUrl, Target};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
+use crate::error_kind::ErrorKind;
 use aws_credential_types::Credentials;
 use http::{HeaderMap, Method};
 use std::fmt;
@@ -51,14 +52,8 @@ impl AttemptSigner {
     /// # Errors
     /// [`ErrorKind::Credentials`] where no header can carry the credentials.
     pub fn sign(&self, unsigned: &HeaderMap, at: SystemTime) -> Result<HeaderMap, Error> {
-        let signed = self.signer.sign(
-            &Method::POST,
-            &self.target,
-            unsigned,
-            &self.hash,
-            &self.credentials,
-            at,
-        );
+        let signed =
+            self.signer.sign(&Method::POST, &self.target, unsigned, &self.hash, &self.credentials, at);
         match signed {
             Ok(signed) => Ok(signed.into_headers()),
             Err(fault) => Err(Error::of(ErrorKind::Credentials, None, fault.to_string())),
@@ -84,14 +79,9 @@ mod tests {
     fn two_attempts_of_one_second_are_signed_alike_and_another_body_is_not() {
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
         let keys = Credentials::from_keys("AKIDEXAMPLE", "secret", None);
-        let mut signer = AttemptSigner::new(
-            "https://orders.example.test/prod",
-            "/orders",
-            "eu-central-1",
-            keys,
-            b"a",
-        )
-        .unwrap();
+        let mut signer =
+            AttemptSigner::new("https://orders.example.test/prod", "/orders", "eu-central-1", keys, b"a")
+                .unwrap();
         let signed = |signer: &AttemptSigner| {
             let headers = signer.sign(&HeaderMap::new(), at).unwrap();
             headers["authorization"].to_str().unwrap().to_owned()

@@ -1,0 +1,76 @@
+//! What clones of a client and its calls share.
+
+use crate::context::{IdempotencyKey, headers};
+use crate::edge::ambient::fresh_uuid;
+use crate::edge::exchange::Edge;
+use crate::edge::target::BaseUrl;
+use crate::error::Error;
+use crate::retry_loop::Gates;
+use crate::settings::Settings;
+use http::HeaderName;
+
+/// One callee as this process knows it: settings, breaker, budgets, credentials and connections.
+pub(crate) struct Shared {
+    pub(crate) base: BaseUrl,
+    pub(crate) settings: Settings,
+    pub(crate) names: Names,
+    pub(crate) gates: Gates,
+    pub(crate) edge: Edge,
+}
+
+impl Shared {
+    /// One fresh key for one intent.
+    pub(crate) fn fresh_key(&self) -> IdempotencyKey {
+        IdempotencyKey::from_uuid(fresh_uuid(&*self.gates.ambient))
+    }
+}
+
+/// The header names that an owner may choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    pub(crate) idempotency_key: HeaderName,
+    pub(crate) user_token: HeaderName,
+}
+
+impl Names {
+    /// The names that were chosen; neither may be the other's, nor have a meaning of its own.
+    pub(crate) fn chosen(idempotency_key: &str, user_token: &str) -> Result<Names, Error> {
+        let names = Names {
+            idempotency_key: header_name("idempotency_header", idempotency_key, &headers::IDEMPOTENCY_KEY)?,
+            user_token: header_name("user_token_header", user_token, &headers::USER_TOKEN)?,
+        };
+        if names.idempotency_key == names.user_token {
+            return Err(Error::configuration("user_token_header", "the idempotency key goes by this name"));
+        }
+        Ok(names)
+    }
+}
+
+fn header_name(field: &'static str, name: &str, default: &HeaderName) -> Result<HeaderName, Error> {
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
+    let taken = headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
+        || MEANINGFUL.contains(&parsed.as_str())
+        || parsed.as_str().starts_with("content-")
+        || parsed.as_str().starts_with("accept");
+    if taken && parsed != *default {
+        return Err(Error::configuration(field, "the name has another meaning"));
+    }
+    Ok(parsed)
+}
+
+/// Names that gateways, proxies, tracers or callees act upon, besides those that no caller may set.
+const MEANINGFUL: [&str; 12] = [
+    "age",
+    "cookie",
+    "date",
+    "origin",
+    "referer",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "via",
+    "x-amzn-trace-id",
+    "x-apigw-api-id",
+    "x-should-retry",
+];

@@ -1,0 +1,149 @@
+//! From what a call was given to what its attempts begin from.
+
+use crate::context::{CallContext, HopLimit, IdempotencyKey, headers};
+use crate::edge::order::Order;
+use crate::edge::path::Path;
+use crate::edge::user_token::UserToken;
+use crate::error::Error;
+use crate::error_kind::ErrorKind;
+use crate::observe;
+use crate::policy::attempts::StopReason;
+use crate::settings::Settings;
+use crate::shared::{Names, Shared};
+use crate::story::Story;
+use bytes::Bytes;
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+/// What a call was given so far.
+pub(crate) struct Draft {
+    pub(crate) context: CallContext,
+    pub(crate) method: Method,
+    pub(crate) path: Path,
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) is_json: bool,
+    pub(crate) user_token: Option<UserToken>,
+}
+
+impl Draft {
+    pub(crate) fn new(context: CallContext, method: Method, path: Path) -> Draft {
+        Draft {
+            context,
+            method,
+            path,
+            query: Vec::new(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            is_json: false,
+            user_token: None,
+        }
+    }
+
+    /// The template of all attempts.
+    pub(crate) fn into_order(
+        self,
+        shared: &Shared,
+        settings: &Settings,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Order, Error> {
+        if self.method == Method::CONNECT {
+            return Err(Error::configuration("method", "CONNECT asks for a tunnel, not for an answer"));
+        }
+        let target = shared.base.target(&self.path, &self.query)?;
+        if self.body.len() > settings.request_body_limit {
+            let limit = settings.request_body_limit;
+            return Err(Error::too_large("body", format!("{} bytes, the limit is {limit}", self.body.len())));
+        }
+        if shared.edge.api_id.is_some() && self.headers.contains_key(API_ID) {
+            return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
+        }
+        let hop = self.context.next_hop().map_err(|limit| self.too_many_hops(&limit, target.path(), key))?;
+        let mut all = self.trace_headers();
+        all.extend(self.content_headers()?);
+        all.insert(headers::HOP_COUNT, HeaderValue::from(u16::from(hop.get())));
+        let correlation_id = header_value("correlation_id", self.context.correlation_id())?;
+        all.insert(headers::CORRELATION_ID, correlation_id);
+        if let Some(key) = key {
+            let key = header_value("idempotency_key", key.as_str())?;
+            all.insert(shared.names.idempotency_key.clone(), key);
+        }
+        Ok(Order {
+            method: self.method,
+            target,
+            headers: all,
+            body_hash: shared.edge.body_hash(&self.body),
+            body: self.body,
+            user_token: self.user_token,
+            response_body_limit: settings.response_body_limit,
+            error_body_limit: settings.error_body_limit,
+        })
+    }
+
+    /// The context's, as far as the caller set none by hand.
+    fn trace_headers(&self) -> HeaderMap {
+        let mut traces = HeaderMap::with_capacity(16);
+        for (name, value) in self.context.trace_headers() {
+            if !self.headers.contains_key(&name) {
+                traces.append(name, value.clone());
+            }
+        }
+        traces
+    }
+
+    /// The caller's own, and the body's type.
+    fn content_headers(&self) -> Result<HeaderMap, Error> {
+        let mut own = self.headers.clone();
+        // Both are signed, and a signature covers one value.
+        for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
+            if own.get_all(&name).iter().count() > 1 {
+                return Err(Error::configuration(field, "given twice"));
+            }
+        }
+        if self.is_json && !own.contains_key(CONTENT_TYPE) {
+            own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        Ok(own)
+    }
+
+    fn too_many_hops(&self, limit: &HopLimit, path: &str, key: Option<&IdempotencyKey>) -> Error {
+        let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
+        let inner = error.inner_mut();
+        inner.stop_reason = Some(StopReason::HopLimit);
+        inner.request = Some((self.method.clone(), path.to_owned()));
+        let ids = (self.context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
+        inner.story = Some(Story::of(ids));
+        observe::gave_up(&error);
+        error
+    }
+}
+
+/// A header that a caller may set, or why not.
+pub(crate) fn checked_header(
+    name: &str,
+    value: &str,
+    names: &Names,
+) -> Result<(HeaderName, HeaderValue), Error> {
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| Error::configuration("header", "the name is not a header name (RFC 9110, 5.1)"))?;
+    if headers::is_reserved(&parsed, &names.idempotency_key, &names.user_token) {
+        let reason = format!("`{parsed}` is not the caller's to set");
+        return Err(Error::configuration("header", reason));
+    }
+    let printable = !value.chars().any(char::is_control);
+    // Bytes, for a value may be any UTF-8.
+    let value = HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| printable);
+    let refused =
+        || Error::configuration("header", format!("the value of `{parsed}` holds a control character"));
+    match value {
+        Some(value) => Ok((parsed, value)),
+        None => Err(refused()),
+    }
+}
+
+fn header_value(field: &'static str, text: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(text).map_err(|_| Error::configuration(field, "not a header value"))
+}
+
+const API_ID: HeaderName = HeaderName::from_static("x-apigw-api-id");
