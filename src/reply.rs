@@ -165,7 +165,8 @@ mod tests {
 
     fn failed(kind: ErrorKind) -> Error {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
-        error.inner_mut().story = Some(Story::of(("order-1".to_owned(), None)));
+        error.inner_mut().story =
+            Some(Story::of((http::Method::POST, "/orders".to_owned()), ("order-1".to_owned(), None)));
         error
     }
 
