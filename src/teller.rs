@@ -188,6 +188,7 @@ impl<'a> Teller<'a> {
             may_have_committed: run.may_have_committed(),
             look_it_up: !self.repeatable,
             cause,
+            intent: None,
         });
         self.finish(error)
     }
