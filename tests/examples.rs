@@ -12,6 +12,15 @@ mod quickstart;
 #[path = "../examples/caller_lambda/main.rs"]
 mod caller_lambda;
 
+#[allow(dead_code, reason = "its main is not called")]
+#[path = "../examples/replay_dead_letter.rs"]
+mod replay_dead_letter;
+
+#[tokio::test]
+async fn replayed_letters_place_each_order_exactly_once() {
+    assert!(replay_dead_letter::run().await.unwrap());
+}
+
 #[tokio::test]
 async fn every_call_of_the_quickstart_comes_out_as_the_rules_say() {
     assert!(quickstart::run(None).await.unwrap());

@@ -156,11 +156,8 @@ mod tests {
         });
         let mut delivery = Box::pin(deliver(&sink, letter("l-1"), SINK_LIMIT));
         assert!(
-            std::future::Future::poll(
-                delivery.as_mut(),
-                &mut std::task::Context::from_waker(std::task::Waker::noop())
-            )
-            .is_pending()
+            Future::poll(delivery.as_mut(), &mut std::task::Context::from_waker(std::task::Waker::noop()))
+                .is_pending()
         );
         drop(delivery);
         assert_eq!(told.await.unwrap(), "l-1");
