@@ -11,7 +11,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::response::Response;
 use crate::retry_loop::{self, Bounds};
 use crate::settings::Overrides;
-use crate::shared::{Afterlife, Shared};
+use crate::shared::{Afterlife, Shared, unkeyed};
 use crate::teller::Teller;
 use crate::template::{Draft, checked_header, too_many_hops};
 use bytes::Bytes;
@@ -32,9 +32,8 @@ pub struct Call {
     by_reference: bool,
     overrides: Overrides,
     fault: Option<Error>,
-    /// Of a replay: its letter.
+    /// Of a replay: its letter, and whether it may do the work twice and was not allowed to.
     origin: Option<Origin>,
-    /// Of a replay that may do the work twice, until that is allowed.
     unkeyed: bool,
 }
 
@@ -235,7 +234,7 @@ impl Call {
             return Err(fault);
         }
         if self.unkeyed {
-            return Err(Error::configuration("idempotency_key", UNKEYED));
+            return Err(unkeyed());
         }
         self.overrides.check()?;
         let settings = self.overrides.over(&self.shared.settings);
@@ -299,5 +298,3 @@ impl fmt::Debug for Call {
 
 /// Far more than the gateway's limit on header bytes lets through, and far fewer than a header map can hold.
 const MOST_HEADERS: usize = 1_000;
-
-const UNKEYED: &str = "the letter has none and may have been carried out: look it up, then allow_unkeyed()";

@@ -106,11 +106,6 @@ impl Error {
         &mut self.0
     }
 
-    /// Keeps what the call was.
-    pub(crate) fn keep(&mut self, intent: Intent) {
-        self.0.intent = Some(Box::new(intent));
-    }
-
     /// What the call was.
     pub(crate) fn intent(&self) -> Option<&Intent> {
         self.0.intent.as_deref()

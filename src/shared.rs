@@ -45,7 +45,7 @@ impl Shared {
         for own in [&headers::HOP_COUNT, &headers::CORRELATION_ID, &self.names.idempotency_key] {
             headers.remove(own);
         }
-        error.keep(Intent {
+        error.inner_mut().intent = Some(Box::new(Intent {
             id: fresh_uuid(&*self.gates.ambient).to_string(),
             failed_at: self.gates.ambient.now().wall,
             base_url: self.base.to_string(),
@@ -57,12 +57,18 @@ impl Shared {
             hop: afterlife.hop,
             repeat_safe_by_reference: afterlife.by_reference,
             origin: afterlife.origin,
-        });
+        }));
         if let (Some(sink), Some(letter)) = (&self.letters.sink, error.dead_letter()) {
             deliver(sink, letter, SINK_LIMIT).await;
         }
         error
     }
+}
+
+/// A replay that may do the work twice, and was not allowed to.
+pub(crate) fn unkeyed() -> Error {
+    let reason = "the letter has none and may have been carried out: look it up, then allow_unkeyed()";
+    Error::configuration("idempotency_key", reason)
 }
 
 /// What a letter tells of a call that its template does not.

@@ -1,7 +1,7 @@
 //! Letters in a file, a line of JSON each.
 
-use crate::dead_letter::DeadLetter;
 use crate::dead_letter::disk::{Disk, RealDisk};
+use crate::dead_letter::letter::DeadLetter;
 use crate::dead_letter::lines::{self, Listing, Tombstone};
 use crate::dead_letter::sink::{DeadLetterSink, StoreFuture};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! A file of letters, read line by line: letters, acknowledgements, and whatever else it may hold.
 
-use crate::dead_letter::DeadLetter;
+use crate::dead_letter::letter::DeadLetter;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
@@ -101,7 +101,7 @@ const LONGEST_LINE: u64 = 64 * 1_024 * 1_024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead_letter::tests::letter;
+    use crate::dead_letter::letter::tests::letter;
     use proptest::prelude::*;
 
     fn ids(text: &[u8]) -> (Vec<String>, usize) {

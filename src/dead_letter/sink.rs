@@ -1,6 +1,6 @@
 //! Where letters are put, and how a client puts them there.
 
-use crate::dead_letter::DeadLetter;
+use crate::dead_letter::letter::DeadLetter;
 use crate::observe;
 use std::error::Error as StdError;
 use std::future::Future;
@@ -81,7 +81,7 @@ pub(crate) async fn deliver(sink: &Arc<dyn DeadLetterSink>, letter: DeadLetter, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dead_letter::tests::letter;
+    use crate::dead_letter::letter::tests::letter;
     use std::sync::Mutex;
     use std::sync::mpsc;
     use std::thread::{self, ThreadId};

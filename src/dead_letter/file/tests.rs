@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dead_letter::disk::Log;
-use crate::dead_letter::tests::letter;
+use crate::dead_letter::letter::tests::letter;
 use std::fs;
 
 /// A disk that writes down what is asked of it, in order.
