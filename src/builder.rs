@@ -3,6 +3,7 @@
 use crate::circuit::CircuitBreaker;
 use crate::client::ServiceClient;
 use crate::context::headers;
+use crate::dead_letter::DeadLetterSink;
 use crate::edge::ambient::{Ambient, shared_system};
 use crate::edge::clock_skew::ClockSkew;
 use crate::edge::credential_state::CacheSettings;
@@ -23,7 +24,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::retry_budget::RetryBudget;
 use crate::retry_loop::Gates;
 use crate::settings::{Overrides, Settings};
-use crate::shared::{Names, Shared};
+use crate::shared::{Letters, Names, Shared};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use http::{HeaderValue, StatusCode};
@@ -48,6 +49,7 @@ pub struct ClientBuilder {
     retry_budget: Option<RetryBudget>,
     user_tokens: Option<Arc<dyn UserTokenSource>>,
     idempotency_header: String,
+    letters: Letters,
     user_token_header: String,
     announce_time_budget: bool,
     pool_idle_timeout: Duration,
@@ -90,6 +92,7 @@ impl ClientBuilder {
             retry_budget: None,
             user_tokens: None,
             idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
+            letters: Letters { sink: None, idempotency_window: IDEMPOTENCY_WINDOW },
             user_token_header: headers::USER_TOKEN.to_string(),
             announce_time_budget: true,
             pool_idle_timeout: POOL_IDLE_TIMEOUT,
@@ -283,6 +286,19 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets for how long the callee recognises a key, 1 h by default: a [replay](ServiceClient::replay) of a letter whose first
+    /// attempt is older warns.
+    pub fn idempotency_window(mut self, window: Duration) -> ClientBuilder {
+        self.letters.idempotency_window = window;
+        self
+    }
+
+    /// Sets where the letters of failed calls go; nowhere by default. It may take 1 s more than the call's own time.
+    pub fn dead_letter_sink(mut self, sink: impl DeadLetterSink + 'static) -> ClientBuilder {
+        self.letters.sink = Some(Arc::new(sink));
+        self
+    }
+
     /// Sets where calls get their user's token from, unless they bring their own.
     pub fn user_token_source(mut self, source: impl UserTokenSource + 'static) -> ClientBuilder {
         self.user_tokens = Some(Arc::new(source));
@@ -443,7 +459,8 @@ impl ClientBuilder {
         };
         let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.world));
         let gates = Gates { ambient: self.world, circuit, budget };
-        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge })))
+        let letters = self.letters;
+        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters })))
     }
 }
 
@@ -486,6 +503,9 @@ fn api_id(id: &str) -> Result<HeaderValue, Error> {
     let value = HeaderValue::from_str(id).ok().filter(|_| well_formed);
     value.ok_or_else(|| Error::configuration("api_id", "letters and digits only"))
 }
+
+/// How long callees commonly keep keys.
+const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(3_600);
 
 /// The gateway closes a connection that was idle for 310 s; the HTTP client adds this time to a clock.
 const LONGEST_IDLE: Duration = Duration::from_secs(3_600);

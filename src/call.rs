@@ -4,15 +4,16 @@ use crate::context::{CallContext, IdempotencyKey};
 use crate::edge::path::Path;
 use crate::edge::user_token::UserToken;
 use crate::error::Error;
+use crate::intent::Origin;
 use crate::policy::backoff::Backoff;
 use crate::policy::profile::Profile;
 use crate::policy::refine::{Sighting, Verdict};
 use crate::response::Response;
 use crate::retry_loop::{self, Bounds};
 use crate::settings::Overrides;
-use crate::shared::Shared;
+use crate::shared::{Afterlife, Shared, unkeyed};
 use crate::teller::Teller;
-use crate::template::{Draft, checked_header};
+use crate::template::{Draft, checked_header, too_many_hops};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::fmt;
@@ -31,6 +32,9 @@ pub struct Call {
     by_reference: bool,
     overrides: Overrides,
     fault: Option<Error>,
+    /// Of a replay: its letter, and whether it may do the work twice and was not allowed to.
+    origin: Option<Origin>,
+    unkeyed: bool,
 }
 
 /// Where a call's idempotency key comes from.
@@ -44,7 +48,8 @@ impl Call {
     pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
         let key = if method.is_safe() { Key::None } else { Key::Fresh };
         let draft = Draft::new(context, method, path);
-        Call { shared, draft, key, by_reference: false, overrides: Overrides::default(), fault: None }
+        let overrides = Overrides::default();
+        Call { shared, draft, key, by_reference: false, overrides, fault: None, origin: None, unkeyed: false }
     }
 
     /// Appends path segments, which are data: each is percent-encoded by itself, `/` inside one becomes `%2F`.
@@ -164,6 +169,13 @@ impl Call {
         self
     }
 
+    /// Allows the replay of a letter without a key that may have been carried out: it may be carried out once more. Look
+    /// it up first. Any other call is as it was.
+    pub fn allow_unkeyed(mut self) -> Call {
+        self.unkeyed = false;
+        self
+    }
+
     /// Sends this user's token, in place of what the client's source would give, in a header of its own.
     ///
     /// It is not signed, logged or kept; after a 401 there is no other to try.
@@ -237,6 +249,9 @@ impl Call {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
+        if self.unkeyed {
+            return Err(unkeyed());
+        }
         self.overrides.check()?;
         let settings = self.overrides.over(&self.shared.settings);
         settings.check()?;
@@ -247,6 +262,7 @@ impl Call {
         };
         let context = self.draft.context.clone();
         let repeatable = key.is_some() || self.by_reference || self.draft.method.is_idempotent();
+        let (hop, by_reference) = (self.draft.hop(), self.by_reference);
         let order = self.draft.into_order(&self.shared, &settings, key.as_ref())?;
         let terms = settings.terms(repeatable);
         let start = self.shared.gates.ambient.now();
@@ -259,8 +275,26 @@ impl Call {
             min_attempt_time: settings.profile.min_attempt_time,
         };
         let ids = (context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
-        let teller = Teller::new((&order.method, order.target.path()), repeatable, start, ids);
-        retry_loop::run(&self.shared.edge, &self.shared.gates, &order, (&terms, bounds), teller).await
+        let error = match context.next_hop() {
+            Err(limit) => too_many_hops(&limit, &order, ids),
+            Ok(_) => {
+                let teller = Teller::new((&order.method, order.target.path()), repeatable, start, ids);
+                let (edge, gates) = (&self.shared.edge, &self.shared.gates);
+                match retry_loop::run(edge, gates, &order, (&terms, bounds), teller).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => error,
+                }
+            }
+        };
+        let afterlife = Afterlife { hop, by_reference, origin: self.origin };
+        // Boxed, so that a call that succeeds holds nothing of it.
+        Err(Box::pin(self.shared.bury(error, order, afterlife)).await)
+    }
+
+    /// The call as the replay of a letter; what is wrong with it is told at once.
+    pub(crate) fn replaying(mut self, origin: Origin, unkeyed: bool) -> Result<Call, Error> {
+        (self.origin, self.unkeyed) = (Some(origin), unkeyed);
+        self.fault.take().map_or(Ok(self), Err)
     }
 
     fn keep_fault(&mut self, fault: Error) {

@@ -1,6 +1,7 @@
 //! What a failed call tells its caller.
 
 use crate::error_kind::ErrorKind;
+use crate::intent::Intent;
 use crate::json::NotThisJson;
 use crate::policy::attempts::StopReason;
 use crate::policy::classify::Class;
@@ -63,6 +64,8 @@ pub(crate) struct Inner {
     /// Whether the call is one that must not be sent again on a doubt.
     pub(crate) look_it_up: bool,
     pub(crate) cause: Option<Cause>,
+    /// What the call was, where there was one.
+    pub(crate) intent: Option<Box<Intent>>,
 }
 
 impl Error {
@@ -89,6 +92,7 @@ impl Error {
             may_have_committed: false,
             look_it_up: false,
             cause: None,
+            intent: None,
         }))
     }
 
@@ -98,6 +102,11 @@ impl Error {
 
     pub(crate) fn inner_mut(&mut self) -> &mut Inner {
         &mut self.0
+    }
+
+    /// What the call was.
+    pub(crate) fn intent(&self) -> Option<&Intent> {
+        self.0.intent.as_deref()
     }
 
     /// What the caller can do.

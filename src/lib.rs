@@ -36,6 +36,7 @@
 //! |---|---|---|
 //! | the face | `builder`, `client`, `call`, `template` | from settings to one intent, from intent to answer |
 //! | | `response`, `error`, `error_kind`, `reply`, `story`, `json` | what comes back, what became of each attempt, and what to answer one's own caller |
+//! | | [`dead_letter`], `replay`, `intent` | what is kept of a call that was given up, and how it is sent again |
 //! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
 //! | | `shared`, `circuit`, `settings`, `observe` | what clones share; the breaker behind its lock; which value holds; what an operator sees |
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
@@ -52,12 +53,15 @@ pub mod callee;
 mod circuit;
 mod client;
 pub mod context;
+pub mod dead_letter;
 mod edge;
 mod error;
 mod error_kind;
+mod intent;
 mod json;
 mod observe;
 pub mod policy;
+mod replay;
 mod reply;
 mod response;
 mod retry_loop;
@@ -76,6 +80,7 @@ pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
 pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
+pub use dead_letter::{DeadLetter, DeadLetterSink};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use edge::attempt_signer::AttemptSigner;

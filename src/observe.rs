@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::policy::breaker::{State, Transition};
 use crate::story::Story;
+use std::time::Duration;
 
 /// A retry follows.
 pub(crate) fn retries(story: &Story) {
@@ -40,6 +41,23 @@ pub(crate) fn gave_up(error: &Error) {
             "{error}"
         );
     }
+}
+
+/// A letter could not be stored.
+pub(crate) fn letter_not_stored(id: &str, correlation_id: &str, why: &str) {
+    tracing::warn!(dead_letter = id, correlation_id, why, "the dead letter was not stored");
+}
+
+/// A letter is replayed after the callee may have forgotten its key.
+pub(crate) fn key_out_of_window(id: &str, correlation_id: &str, key: &str, age: Duration, window: Duration) {
+    tracing::warn!(
+        dead_letter = id,
+        correlation_id,
+        idempotency_key = key,
+        age_s = age.as_secs(),
+        window_s = window.as_secs(),
+        "the first attempt is older than the callee keeps keys: the key no longer protects, the work may be done twice"
+    );
 }
 
 /// A call was dropped before its end.

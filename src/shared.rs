@@ -1,13 +1,18 @@
 //! What clones of a client and its calls share.
 
 use crate::context::{IdempotencyKey, headers};
+use crate::dead_letter::{DeadLetterSink, SINK_LIMIT, deliver};
 use crate::edge::ambient::fresh_uuid;
 use crate::edge::exchange::Edge;
+use crate::edge::order::Order;
 use crate::edge::target::BaseUrl;
 use crate::error::Error;
+use crate::intent::{Intent, Origin};
 use crate::retry_loop::Gates;
 use crate::settings::Settings;
 use http::HeaderName;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// One callee as this process knows it: settings, breaker, budgets, credentials and connections.
 pub(crate) struct Shared {
@@ -16,6 +21,14 @@ pub(crate) struct Shared {
     pub(crate) names: Names,
     pub(crate) gates: Gates,
     pub(crate) edge: Edge,
+    pub(crate) letters: Letters,
+}
+
+/// What becomes of the letters of failed calls.
+pub(crate) struct Letters {
+    pub(crate) sink: Option<Arc<dyn DeadLetterSink>>,
+    /// How long the callee knows a key.
+    pub(crate) idempotency_window: Duration,
 }
 
 impl Shared {
@@ -23,6 +36,46 @@ impl Shared {
     pub(crate) fn fresh_key(&self) -> IdempotencyKey {
         IdempotencyKey::from_uuid(fresh_uuid(&*self.gates.ambient))
     }
+
+    /// Keeps with its error what a failed call was, and hands its letter to the sink.
+    pub(crate) async fn bury(&self, mut error: Error, order: Order, afterlife: Afterlife) -> Error {
+        let query = order.target.query().to_owned();
+        let path = self.base.path_below(&order.target).to_owned();
+        let mut headers = order.headers;
+        for own in [&headers::HOP_COUNT, &headers::CORRELATION_ID, &self.names.idempotency_key] {
+            headers.remove(own);
+        }
+        error.inner_mut().intent = Some(Box::new(Intent {
+            id: fresh_uuid(&*self.gates.ambient).to_string(),
+            failed_at: self.gates.ambient.now().wall,
+            base_url: self.base.to_string(),
+            method: order.method,
+            path,
+            query,
+            headers,
+            body: order.body,
+            hop: afterlife.hop,
+            repeat_safe_by_reference: afterlife.by_reference,
+            origin: afterlife.origin,
+        }));
+        if let (Some(sink), Some(letter)) = (&self.letters.sink, error.dead_letter()) {
+            deliver(sink, letter, SINK_LIMIT).await;
+        }
+        error
+    }
+}
+
+/// A replay that may do the work twice, and was not allowed to.
+pub(crate) fn unkeyed() -> Error {
+    let reason = "the letter has none and may have been carried out: look it up, then allow_unkeyed()";
+    Error::configuration("idempotency_key", reason)
+}
+
+/// What a letter tells of a call that its template does not.
+pub(crate) struct Afterlife {
+    pub(crate) hop: u8,
+    pub(crate) by_reference: bool,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// The header names that an owner may choose.

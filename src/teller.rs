@@ -182,6 +182,7 @@ impl Teller {
             may_have_committed: self.may_have_committed,
             look_it_up: !self.repeatable,
             cause,
+            intent: None,
         });
         self.finish(error)
     }

@@ -59,10 +59,9 @@ impl Draft {
         if shared.edge.api_id.is_some() && self.headers.contains_key(API_ID) {
             return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
         }
-        let hop = self.context.next_hop().map_err(|limit| self.too_many_hops(&limit, target.path(), key))?;
         let mut all = self.trace_headers();
         all.extend(self.content_headers()?);
-        all.insert(headers::HOP_COUNT, HeaderValue::from(u16::from(hop.get())));
+        all.insert(headers::HOP_COUNT, HeaderValue::from(u16::from(self.hop())));
         let correlation_id = header_value("correlation_id", self.context.correlation_id())?;
         all.insert(headers::CORRELATION_ID, correlation_id);
         if let Some(key) = key {
@@ -107,15 +106,20 @@ impl Draft {
         Ok(own)
     }
 
-    fn too_many_hops(&self, limit: &HopLimit, path: &str, key: Option<&IdempotencyKey>) -> Error {
-        let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
-        let inner = error.inner_mut();
-        inner.stop_reason = Some(StopReason::HopLimit);
-        let ids = (self.context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
-        inner.story = Some(Story::of((self.method.clone(), path.to_owned()), ids));
-        observe::gave_up(&error);
-        error
+    /// The hop that the call carries; whether it may is another question.
+    pub(crate) fn hop(&self) -> u8 {
+        self.context.hop().saturating_add(1)
     }
+}
+
+/// The call would be a hop that every callee refuses.
+pub(crate) fn too_many_hops(limit: &HopLimit, order: &Order, ids: (String, Option<String>)) -> Error {
+    let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
+    let inner = error.inner_mut();
+    inner.stop_reason = Some(StopReason::HopLimit);
+    inner.story = Some(Story::of((order.method.clone(), order.target.path().to_owned()), ids));
+    observe::gave_up(&error);
+    error
 }
 
 /// A header that a caller may set, or why not.

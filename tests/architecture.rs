@@ -17,7 +17,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 19] = [
     &["lib"],
     &["testing"],
-    &["builder"],
+    &["builder", "replay"],
     &["client"],
     &["call"],
     &["template"],
@@ -29,7 +29,7 @@ const LAYERS: [&[&str]; 19] = [
     &["reply", "response"],
     &["error"],
     &["error_kind", "json"],
-    &["story"],
+    &["intent", "story"],
     &["callee"],
     &["context"],
     &["edge::ambient"],

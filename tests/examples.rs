@@ -18,6 +18,15 @@ mod callee_guard;
 #[path = "../examples/caller_lambda/main.rs"]
 mod caller_lambda;
 
+#[allow(dead_code, reason = "its main is not called")]
+#[path = "../examples/replay_dead_letter.rs"]
+mod replay_dead_letter;
+
+#[tokio::test]
+async fn replayed_letters_place_each_order_exactly_once() {
+    assert!(replay_dead_letter::run().await.unwrap());
+}
+
 #[tokio::test]
 async fn a_loop_of_two_guarded_services_is_cut_after_seven_calls() {
     assert!(callee_guard::run(Guard::new()).await.unwrap());

@@ -63,6 +63,11 @@ impl BaseUrl {
         &self.authority
     }
 
+    /// The path of a target of this base, without the base's own.
+    pub(crate) fn path_below<'a>(&self, target: &'a Target) -> &'a str {
+        target.path().strip_prefix(&*self.path).unwrap_or(target.path())
+    }
+
     /// The host, without the port.
     pub(crate) fn host(&self) -> &str {
         self.origin.host_str().unwrap_or_default()

@@ -6,6 +6,7 @@ mod breaker;
 mod certificates;
 mod chain;
 mod connections;
+mod dead_letter;
 mod error;
 mod headers;
 mod http2;
