@@ -62,7 +62,8 @@ impl Error {
     }
 
     /// The same answer as a Lambda proxy integration wants it: `statusCode`, `headers`, `body` as text and
-    /// `isBase64Encoded`. Both payload formats take it (API Gateway Developer Guide, *Set up Lambda proxy integrations*).
+    /// `isBase64Encoded`. Both payload formats take it (API Gateway Developer Guide, *Lambda proxy integrations in API
+    /// Gateway* and *Create AWS Lambda proxy integrations for HTTP APIs*).
     ///
     /// ```
     /// use eastwest::ServiceClient;
