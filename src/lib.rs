@@ -70,6 +70,8 @@ mod template;
 pub mod testing;
 
 pub use builder::ClientBuilder;
+/// The crate whose [`Bytes`](bytes::Bytes) bodies are made of.
+pub use bytes;
 pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
@@ -82,11 +84,18 @@ pub use edge::lent::load_aws_config;
 pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};
 pub use error::Error;
 pub use error_kind::ErrorKind;
+/// The crate whose methods, status codes and header maps are spoken here.
+pub use http;
 pub use policy::attempts::StopReason;
+pub use policy::backoff::Backoff;
+pub use policy::breaker::{BreakerSettings, State as CircuitState};
 pub use policy::classify::Class;
+pub use policy::gateway::GatewayError;
 pub use policy::profile::Profile;
+pub use policy::refine::{Sighting, Verdict};
 pub use policy::retry_budget::RetryBudget;
 pub use response::Response;
+pub use story::Attempt;
 
 /// Compiles and runs what the README shows.
 #[cfg(all(doctest, feature = "testing"))]
