@@ -151,6 +151,7 @@ mod tests {
     use super::*;
     use crate::policy::classify::Class;
     use crate::story::Story;
+    use http::Method;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
     use std::time::Duration;
@@ -166,7 +167,8 @@ mod tests {
 
     fn failed(kind: ErrorKind) -> Error {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
-        error.inner_mut().story = Some(Story::of(("order-1".to_owned(), None)));
+        let request = (Method::POST, "/orders".to_owned());
+        error.inner_mut().story = Some(Story::of(request, ("order-1".to_owned(), None)));
         error
     }
 
