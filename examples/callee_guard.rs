@@ -56,7 +56,7 @@ pub async fn run(guard: Guard) -> Result<bool, Failure> {
         tokio::spawn(async move { axum::serve(listener, router).await });
     }
 
-    let begun = CallContext::root();
+    let begun = CallContext::root().with_correlation_id("a-loop-that-nobody-meant")?;
     let ended = orders_client.post(&begun, "/").json(&["an order"]).send().await;
     let seen = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
     for (name, hop, id) in &seen {

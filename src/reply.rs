@@ -62,7 +62,8 @@ impl Error {
     }
 
     /// The same answer as a Lambda proxy integration wants it: `statusCode`, `headers`, `body` as text and
-    /// `isBase64Encoded`. Both payload formats take it (API Gateway Developer Guide, *Set up Lambda proxy integrations*).
+    /// `isBase64Encoded`. Both payload formats take it (API Gateway Developer Guide, *Lambda proxy integrations in API
+    /// Gateway* and *Create AWS Lambda proxy integrations for HTTP APIs*).
     ///
     /// ```
     /// use eastwest::ServiceClient;
@@ -150,6 +151,7 @@ mod tests {
     use super::*;
     use crate::policy::classify::Class;
     use crate::story::Story;
+    use http::Method;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
     use std::time::Duration;
@@ -165,8 +167,8 @@ mod tests {
 
     fn failed(kind: ErrorKind) -> Error {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
-        error.inner_mut().story =
-            Some(Story::of((http::Method::POST, "/orders".to_owned()), ("order-1".to_owned(), None)));
+        let request = (Method::POST, "/orders".to_owned());
+        error.inner_mut().story = Some(Story::of(request, ("order-1".to_owned(), None)));
         error
     }
 

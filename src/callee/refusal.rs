@@ -17,7 +17,7 @@ pub struct Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// 508: the hop count is [`MAX_HOPS`] or more; the chain is taken to be a loop.
+    /// 508: the hop count is [`MAX_HOPS`](crate::MAX_HOPS) or more; the chain is taken to be a loop.
     HopBudgetExhausted,
     /// 400: the hop count is not of its grammar, or there are two.
     InvalidHopCount,
@@ -76,7 +76,8 @@ impl Refusal {
     }
 
     /// The same answer as a Lambda proxy integration wants it: `statusCode`, `headers`, `body` as text and
-    /// `isBase64Encoded`. Both payload formats take it (API Gateway Developer Guide, *Set up Lambda proxy integrations*).
+    /// `isBase64Encoded`. Both payload formats take it (API Gateway Developer Guide, *Lambda proxy integrations in API
+    /// Gateway* and *Create AWS Lambda proxy integrations for HTTP APIs*).
     ///
     /// ```
     /// use eastwest::callee;

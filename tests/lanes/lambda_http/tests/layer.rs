@@ -115,7 +115,8 @@ fn text(answer: Response<Body>) -> String {
 async fn a_function_finds_its_context_in_events_of_both_formats() {
     for (format, event) in FORMATS {
         let (gateway, client) = orders(Reply::json(201, r#"{"id":"o-1"}"#)).await;
-        let event = event(&[("X-Hop-Count", "3"), ("X-Correlation-Id", "order-1"), ("X-Idempotency-Key", "k")]);
+        let event =
+            event(&[("X-Hop-Count", "3"), ("X-Correlation-Id", "order-1"), ("X-Idempotency-Key", "k")]);
         let answer = guarded(Guard::new(), client).call(event).await.unwrap();
         assert_eq!((answer.status().as_u16(), text(answer).as_str()), (200, r#"{"id":"o-1"}"#), "{format}");
         let sent = gateway.attempts().pop().unwrap();
