@@ -186,7 +186,8 @@ async fn a_letter_that_does_not_fit_is_refused_by_the_name_of_what_is_wrong() {
     let rig = Rig::answering([Reply::unavailable()]).await;
     let client = rig.client();
     let letter = failed(&client, |call| call).await.dead_letter().unwrap();
-    let cases: [(&str, fn(&mut DeadLetter)); 9] = [
+    type Tamper = fn(&mut DeadLetter);
+    let cases: [(&str, Tamper); 9] = [
         ("schema_version", |letter| letter.schema_version = 2),
         ("base_url", |letter| letter.base_url.push_str("/v2")),
         ("method", |letter| letter.method = "PO ST".to_owned()),
