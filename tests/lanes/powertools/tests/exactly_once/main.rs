@@ -5,6 +5,7 @@ mod bridge;
 mod callee;
 mod keys;
 mod late;
+mod letters;
 mod meanwhile;
 mod parents;
 mod rig;
