@@ -1,8 +1,8 @@
-//! A dozen calls against an embedded gateway, one for each rule that matters, and a table of what became of them.
+//! Calls against an embedded gateway, one or more for each rule that matters, and a table of what became of them.
 //!
 //! `cargo run --example quickstart`. Ends with 0 only if every call came out as the rules say. Time is the example's
 //! own, so nothing is really waited for; sockets, signatures and answers are real.
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::indexing_slicing)]
 
 use eastwest::policy::attempts::StopReason;
 use eastwest::policy::breaker::State;
@@ -202,7 +202,7 @@ async fn gateway(clock: &ManualClock) -> Result<FakeGateway, Failure> {
 fn client(gateway: &FakeGateway, clock: &ManualClock) -> Result<ServiceClient, Error> {
     ServiceClient::builder(gateway.base_url())
         .region(REGION)
-        .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
+        .static_credentials(KEY_ID, SECRET, Some(TOKEN))
         // A dozen calls in a row want more than a sandbox that sees one call at a time.
         .retry_budget(RetryBudget::for_concurrency(16))
         .ambient(clock.clone())
@@ -221,19 +221,21 @@ async fn too_many_hops(client: &ServiceClient, gateway: &FakeGateway) -> Result<
 async fn an_outage(gateway: &FakeGateway, clock: &ManualClock) -> Result<Vec<Line>, Failure> {
     let client = client(gateway, clock)?;
     let context = CallContext::root();
-    gateway.script("GET", "/outage", [Reply::unavailable()]);
-    let send = || client.get(&context, "/outage").send();
-    let (first, second, third) = (send().await, send().await, send().await);
+    gateway.script("PUT", "/outage", [Reply::unavailable()]);
+    let send = || client.put(&context, "/outage").send();
     let failure = |stop| Outcome::Failure(ErrorKind::Unavailable, stop);
+    let refused = Outcome::Failure(ErrorKind::CircuitOpen, StopReason::CircuitOpen);
     let exhausted = failure(StopReason::AttemptsExhausted);
     let opened = failure(StopReason::CircuitOpen);
-    let refused = Outcome::Failure(ErrorKind::CircuitOpen, StopReason::CircuitOpen);
-    let mut lines = vec![
-        line("an outage, first call", gateway, "/outage", &first, (&[503, 503, 503], exhausted, true)),
-        line("an outage, the breaker opens", gateway, "/outage", &second, (&[503, 503], opened, true)),
-        line("an outage, nothing is sent", gateway, "/outage", &third, (&[], refused, false)),
-    ];
-    gateway.script("GET", "/outage", [Reply::ok()]);
+    let mut lines = Vec::new();
+    for (name, rule) in [
+        ("an outage, first call", (&[503, 503, 503][..], exhausted, true)),
+        ("an outage, the breaker opens", (&[503, 503][..], opened, true)),
+        ("an outage, nothing is sent", (&[][..], refused, false)),
+    ] {
+        lines.push(line(name, gateway, "/outage", &send().await, rule));
+    }
+    gateway.script("PUT", "/outage", [Reply::ok()]);
     clock.advance(Duration::from_secs(3));
     let healed = send().await;
     let mut last =
@@ -309,22 +311,30 @@ fn short(id: Option<&str>) -> String {
 }
 
 fn print(lines: &[Line]) {
-    println!(
-        "  {:<29} {:<24} {:<7} {:<42} {:<11} correlation / key",
-        "call", "attempts and waits", "signed", "outcome", "committed?"
-    );
-    for line in lines {
-        println!(
-            "{} {:<29} {:<24} {:<7} {:<42} {:<11} {}",
-            if line.as_ruled { " " } else { "!" },
-            line.name,
-            if line.attempts.is_empty() { "nothing sent" } else { &line.attempts },
-            line.signed,
-            line.outcome,
-            line.committed,
-            line.ids
-        );
+    let head = ["call", "attempts and waits", "signed", "outcome", "committed?", "correlation / key"];
+    let rows: Vec<[&str; 6]> = lines
+        .iter()
+        .map(|line| {
+            let attempts = if line.attempts.is_empty() { "nothing sent" } else { &line.attempts };
+            [line.name.as_str(), attempts, &line.signed, &line.outcome, line.committed, &line.ids]
+        })
+        .collect();
+    let widths: Vec<usize> = (0..head.len())
+        .map(|column| rows.iter().chain([&head]).map(|row| row[column].len()).max().unwrap_or_default())
+        .collect();
+    let told = |mark: &str, row: &[&str; 6]| {
+        let cells: Vec<_> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        println!("{mark} {}", cells.join("  ").trim_end());
+    };
+    told(" ", &head);
+    for (line, row) in lines.iter().zip(&rows) {
+        told(if line.as_ruled { " " } else { "!" }, row);
     }
+    println!(
+        "\n`503 +0.5s 200`: answered 503, half a second waited, answered 200. `lost`: no answer came. `signed`: how many\n\
+         attempts carried a signature that the gateway found right. Waits are at their longest, for the example's dice\n\
+         always fall high: a Retry-After of 2 s is 2 s and up to half of it more."
+    );
     let wrong = lines.iter().filter(|line| !line.as_ruled).count();
     println!("\n{} calls, {wrong} of them not as the rules say.", lines.len());
 }

@@ -51,7 +51,7 @@ pub struct ClientBuilder {
     user_token_header: String,
     announce_time_budget: bool,
     pool_idle_timeout: Duration,
-    http2: bool,
+    speaks_http2: bool,
     environment_proxy: bool,
     roots: Trust,
     more_roots: Vec<Vec<u8>>,
@@ -59,7 +59,7 @@ pub struct ClientBuilder {
     api_id: Option<String>,
     url_limit: Option<usize>,
     resolve: Vec<(String, SocketAddr)>,
-    ambient: Arc<dyn Ambient>,
+    world: Arc<dyn Ambient>,
 }
 
 impl ServiceClient {
@@ -93,7 +93,7 @@ impl ClientBuilder {
             user_token_header: headers::USER_TOKEN.to_string(),
             announce_time_budget: true,
             pool_idle_timeout: POOL_IDLE_TIMEOUT,
-            http2: false,
+            speaks_http2: false,
             environment_proxy: false,
             roots: Trust::Bundled,
             more_roots: Vec::new(),
@@ -101,7 +101,7 @@ impl ClientBuilder {
             api_id: None,
             url_limit: None,
             resolve: Vec::new(),
-            ambient: shared_system(),
+            world: shared_system(),
         }
     }
 
@@ -129,15 +129,16 @@ impl ClientBuilder {
         self,
         access_key_id: impl Into<String>,
         secret_access_key: impl Into<String>,
-        session_token: Option<String>,
+        session_token: Option<&str>,
     ) -> ClientBuilder {
+        let token = session_token.map(str::to_owned);
         let credentials =
-            Credentials::new(access_key_id, secret_access_key, session_token, None, "static credentials");
+            Credentials::new(access_key_id, secret_access_key, token, None, "static credentials");
         self.credentials_provider(credentials)
     }
 
     /// Takes credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, as a Lambda has
-    /// them: a hundredth of the start that the whole AWS chain costs.
+    /// them, and spares the start that the whole AWS chain costs. The Region is not read: set it.
     pub fn environment_credentials(self) -> ClientBuilder {
         self.credentials_provider(EnvironmentCredentials)
     }
@@ -311,7 +312,7 @@ impl ClientBuilder {
     /// a stalled HTTP/2 connection holds up every call that shares it.
     #[cfg(feature = "http2")]
     pub fn http2(mut self) -> ClientBuilder {
-        self.http2 = true;
+        self.speaks_http2 = true;
         self
     }
 
@@ -370,10 +371,12 @@ impl ClientBuilder {
         self
     }
 
-    /// Replaces clock, waits and dice; for tests.
+    /// Replaces clock, waits and dice, with a [`ManualClock`](crate::testing::ManualClock) for instance; for tests.
+    ///
+    /// The gateway must go by the same clock: a difference of more than a day is not corrected.
     #[cfg(feature = "testing")]
     pub fn ambient(mut self, ambient: impl Ambient) -> ClientBuilder {
-        self.ambient = Arc::new(ambient);
+        self.world = Arc::new(ambient);
         self
     }
 
@@ -413,20 +416,20 @@ impl ClientBuilder {
         let transport = TransportSettings {
             connect_timeout: settings.profile.connect_timeout.min(settings.profile.attempt_timeout),
             pool_idle_timeout: self.pool_idle_timeout,
-            http2: self.http2,
+            http2: self.speaks_http2,
             environment_proxies: self.environment_proxy,
             resolve: self.resolve,
             https_only: !base.is_plain_http(),
             tls: TlsSettings {
-                offer_http2: self.http2,
+                offer_http2: self.speaks_http2,
                 ..tls_settings(self.roots, &self.more_roots, self.client_identity)?
             },
         };
         let edge = Edge {
             signer,
-            credentials: CredentialCache::new(credentials, Arc::clone(&self.ambient), cache),
+            credentials: CredentialCache::new(credentials, Arc::clone(&self.world), cache),
             skew: ClockSkew::default(),
-            transport: Transport::new(transport, Arc::clone(&self.ambient))?,
+            transport: Transport::new(transport, Arc::clone(&self.world))?,
             announce_time_budget: self.announce_time_budget,
             header_limit: if api_id.is_some() || base.is_private_endpoint() {
                 PRIVATE_HEADER_LIMIT
@@ -436,10 +439,10 @@ impl ClientBuilder {
             api_id,
             user_tokens: self.user_tokens,
             user_token_header: names.user_token.clone(),
-            ambient: Arc::clone(&self.ambient),
+            ambient: Arc::clone(&self.world),
         };
-        let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.ambient));
-        let gates = Gates { ambient: self.ambient, circuit, budget };
+        let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.world));
+        let gates = Gates { ambient: self.world, circuit, budget };
         Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge })))
     }
 }

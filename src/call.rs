@@ -50,10 +50,20 @@ impl Call {
     /// Appends path segments, which are data: each is percent-encoded by itself, `/` inside one becomes `%2F`.
     ///
     /// Empty segments, `.` and `..` are refused: they would be another resource.
-    pub fn segments<S: AsRef<str>>(mut self, segments: impl IntoIterator<Item = S>) -> Call {
-        for segment in segments {
-            self.draft.path = self.draft.path.segment(segment.as_ref());
-        }
+    ///
+    /// ```
+    /// # use eastwest::{Call, CallContext, ServiceClient};
+    /// # fn order_lines(client: &ServiceClient, context: &CallContext, order: &str, line: u32) -> Call {
+    /// client.get(context, "/orders").segments([order, "lines"]).segment(line)
+    /// # }
+    /// ```
+    pub fn segments<S: ToString>(self, segments: impl IntoIterator<Item = S>) -> Call {
+        segments.into_iter().fold(self, Call::segment)
+    }
+
+    /// Appends one path segment, which is data, as [`segments`](Call::segments) does.
+    pub fn segment(mut self, segment: impl ToString) -> Call {
+        self.draft.path = self.draft.path.segment(segment.to_string());
         self
     }
 
@@ -64,9 +74,15 @@ impl Call {
     }
 
     /// Appends a query pair. Order and repeats are kept; a space is sent as `%20`, a plus as `%2B`.
-    pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Call {
-        self.draft.query.push((name.into(), value.into()));
+    #[doc(alias = "params")]
+    pub fn query(mut self, name: impl ToString, value: impl ToString) -> Call {
+        self.draft.query.push((name.to_string(), value.to_string()));
         self
+    }
+
+    /// Appends query pairs, as [`query`](Call::query) does one.
+    pub fn query_pairs<N: ToString, V: ToString>(self, pairs: impl IntoIterator<Item = (N, V)>) -> Call {
+        pairs.into_iter().fold(self, |call, (name, value)| call.query(name, value))
     }
 
     /// Appends a header. Repeats are kept in order.
@@ -98,7 +114,7 @@ impl Call {
         self
     }
 
-    /// Sets the body. It is kept whole and sent byte for byte on every attempt; at most 10,485,760 bytes by default.
+    /// Sets the body: bytes, or a `String`, or what else becomes [`Bytes`]. It is kept whole and sent byte for byte on every attempt; at most 10,485,760 bytes by default.
     pub fn body(mut self, body: impl Into<Bytes>) -> Call {
         self.draft.body = body.into();
         self.draft.is_json = false;
@@ -243,7 +259,7 @@ impl Call {
             min_attempt_time: settings.profile.min_attempt_time,
         };
         let ids = (context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
-        let teller = Teller::new(&order.method, order.target.path(), repeatable, start, ids);
+        let teller = Teller::new((&order.method, order.target.path()), repeatable, start, ids);
         retry_loop::run(&self.shared.edge, &self.shared.gates, &order, (&terms, bounds), teller).await
     }
 

@@ -28,7 +28,8 @@ impl CircuitBreaker {
         self.lock().state(self.ambient.now())
     }
 
-    /// When the next attempt would be admitted; none if it would be now.
+    /// When the next attempt would be admitted; none if it would be now. Of a circuit that is held open by hand nobody
+    /// knows: then it is the longest open time.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.lock().retry_after(self.ambient.now())

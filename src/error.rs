@@ -7,7 +7,7 @@ use crate::policy::classify::Class;
 use crate::policy::gateway::{GatewayError, request_id};
 use crate::story::{Attempt, Story};
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -56,7 +56,6 @@ pub(crate) struct Inner {
     pub(crate) class: Option<Class>,
     pub(crate) what: String,
     pub(crate) field: Option<&'static str>,
-    pub(crate) request: Option<(Method, String)>,
     pub(crate) answer: Option<Answered>,
     pub(crate) story: Option<Story>,
     pub(crate) retry_after: Option<Duration>,
@@ -84,7 +83,6 @@ impl Error {
             class: None,
             what,
             field,
-            request: None,
             answer: None,
             story: None,
             retry_after: None,
@@ -156,7 +154,8 @@ impl Error {
         self.0.answer.as_ref().and_then(|answer| answer.code.as_deref())
     }
 
-    /// The message of gateway or callee. At most 512 characters, cleaned; untrusted all the same.
+    /// The message of gateway or callee. At most 512 characters, cleaned; untrusted all the same, and therefore in no
+    /// printed form of the error: log it where you want it.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.answer.as_ref().and_then(|answer| answer.message.as_deref())
@@ -220,6 +219,8 @@ impl Error {
     }
 
     /// Whether the callee may have done the work, on any attempt: a 504 and then a 429 stays true.
+    ///
+    /// Never true of a GET, HEAD or OPTIONS: what only reads leaves nothing behind.
     #[must_use]
     pub fn may_have_committed(&self) -> bool {
         self.0.may_have_committed
@@ -248,14 +249,15 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &self.0;
-        if let Some((method, path)) = &inner.request {
-            write!(f, "{method} {path}: ")?;
+        if let Some(story) = &inner.story {
+            write!(f, "{} {}: ", story.method, story.path)?;
         }
         if let Some(field) = inner.field {
             write!(f, "{field}: ")?;
         }
         f.write_str(&inner.what)?;
         match self.attempts() {
+            _ if inner.kind == ErrorKind::Decode => {}
             [] => {}
             [_] => f.write_str(" after 1 attempt")?,
             many => write!(f, " after {} attempts", many.len())?,
@@ -278,8 +280,10 @@ impl fmt::Display for Error {
                 "; it may have been carried out"
             })?;
         }
-        if let Some(id) = self.correlation_id() {
-            write!(f, " [correlation {id}]")?;
+        match (self.correlation_id(), self.request_id()) {
+            (Some(id), Some(request)) => write!(f, " [correlation {id}, request {request}]")?,
+            (Some(id), None) => write!(f, " [correlation {id}]")?,
+            (None, _) => {}
         }
         Ok(())
     }
@@ -293,6 +297,7 @@ impl fmt::Debug for Error {
             .field("what", &self.0.what)
             .field("status", &self.status())
             .field("gateway_error", &self.gateway_error())
+            .field("request_id", &self.request_id())
             .field("attempts", &self.attempts())
             .field("may_have_committed", &self.0.may_have_committed)
             .field("correlation_id", &self.correlation_id())

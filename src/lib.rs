@@ -35,13 +35,14 @@
 //! | layer | module | what it is for |
 //! |---|---|---|
 //! | the face | `builder`, `client`, `call`, `template` | from settings to one intent, from intent to answer |
-//! | | `response`, `error`, `error_kind`, `story`, `json` | what comes back, and what became of each attempt |
+//! | | `response`, `error`, `error_kind`, `reply`, `story`, `json` | what comes back, what became of each attempt, and what to answer one's own caller |
 //! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
 //! | | `shared`, `circuit`, `settings`, `observe` | what clones share; the breaker behind its lock; which value holds; what an operator sees |
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
 //! | | [`policy`] | every decision, without I/O, clock, dice or lock |
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
-//! | feature | `testing` | the test kit: a gateway that fails on script, a clock that is turned by hand |
+//! | feature | `tower` | the callee's guard as a layer: [`callee`] |
+//! | | `testing` | the test kit: a gateway that fails on script, a clock that is turned by hand |
 //!
 //! Arrows point down only, and a test holds them there.
 
@@ -57,6 +58,7 @@ mod error_kind;
 mod json;
 mod observe;
 pub mod policy;
+mod reply;
 mod response;
 mod retry_loop;
 mod settings;
@@ -68,6 +70,8 @@ mod template;
 pub mod testing;
 
 pub use builder::ClientBuilder;
+/// The crate whose [`Bytes`](bytes::Bytes) bodies are made of.
+pub use bytes;
 pub use call::Call;
 pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
@@ -80,11 +84,18 @@ pub use edge::lent::load_aws_config;
 pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};
 pub use error::Error;
 pub use error_kind::ErrorKind;
+/// The crate whose methods, status codes and header maps are spoken here.
+pub use http;
 pub use policy::attempts::StopReason;
+pub use policy::backoff::Backoff;
+pub use policy::breaker::{BreakerSettings, State as CircuitState};
 pub use policy::classify::Class;
+pub use policy::gateway::GatewayError;
 pub use policy::profile::Profile;
+pub use policy::refine::{Sighting, Verdict};
 pub use policy::retry_budget::RetryBudget;
 pub use response::Response;
+pub use story::Attempt;
 
 /// Compiles and runs what the README shows.
 #[cfg(all(doctest, feature = "testing"))]

@@ -3,16 +3,15 @@
 use crate::error::Error;
 use crate::policy::breaker::{State, Transition};
 use crate::story::Story;
-use http::Method;
 
 /// A retry follows.
-pub(crate) fn retries(story: &Story, method: &Method, path: &str) {
+pub(crate) fn retries(story: &Story) {
     let Some(attempt) = story.attempts.last() else {
         return;
     };
     tracing::info!(
-        http.request.method = %method,
-        url.path = path,
+        http.request.method = %story.method,
+        url.path = story.path,
         http.response.status_code = attempt.status.map(|status| status.as_u16()),
         error.r#type = attempt.class.as_str(),
         http.request.resend_count = story.attempts.len(),
@@ -44,16 +43,10 @@ pub(crate) fn gave_up(error: &Error) {
 }
 
 /// A call was dropped before its end.
-pub(crate) fn abandoned(
-    method: &Method,
-    path: &str,
-    story: &Story,
-    may_have_committed: bool,
-    repeatable: bool,
-) {
+pub(crate) fn abandoned(story: &Story, may_have_committed: bool, repeatable: bool) {
     tracing::info!(
-        http.request.method = %method,
-        url.path = path,
+        http.request.method = %story.method,
+        url.path = story.path,
         attempts = story.attempts.len(),
         may_have_committed,
         repeatable,

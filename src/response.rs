@@ -1,6 +1,6 @@
 //! A buffered answer, with the story of its attempts.
 
-use crate::error::{Answered, Error};
+use crate::error::{Answered, Cause, Error};
 use crate::error_kind::ErrorKind;
 use crate::json::NotThisJson;
 use crate::policy::gateway::{clean, request_id};
@@ -19,7 +19,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The status, one of 200 to 299.
+    /// The status, one of 200 to 299 unless a rule of the client's or the call's makes another one a success.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status
@@ -47,10 +47,19 @@ impl Response {
     ///
     /// # Errors
     /// [`ErrorKind::Decode`], with the status and the content type. The call has succeeded all the same:
-    /// [`Error::may_have_committed`] is true, and nothing is sent again.
+    /// [`Error::may_have_committed`] is true unless it only read, and nothing is sent again.
     pub fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, Error> {
         let body: &[u8] = if self.body.is_empty() { b"null" } else { &self.body };
-        serde_json::from_slice(body).map_err(|cause| self.undecodable(&cause))
+        serde_json::from_slice(body)
+            .map_err(|cause| self.undecodable("the JSON asked for", Some(NotThisJson::from(&cause))))
+    }
+
+    /// The body as text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Decode`] if it is not UTF-8.
+    pub fn text(&self) -> Result<&str, Error> {
+        str::from_utf8(&self.body).map_err(|_| self.undecodable("UTF-8 text", None))
     }
 
     /// All attempts, in order; the last one is this answer.
@@ -83,15 +92,13 @@ impl Response {
         request_id(&self.headers)
     }
 
-    fn undecodable(&self, cause: &serde_json::Error) -> Error {
+    fn undecodable(&self, wanted: &str, cause: Option<NotThisJson>) -> Error {
         let kind = self.headers.get(http::header::CONTENT_TYPE);
         let kind = kind.map(|value| String::from_utf8_lossy(value.as_bytes()));
         let kind = kind.as_deref().map_or("no content type".into(), |kind| clean(kind, 100));
-        let size = self.body.len();
-        let what = format!(
-            "the body of the {} ({size} bytes, {kind}) is not the JSON asked for",
-            self.status.as_u16()
-        );
+        let (status, size) = (self.status.as_u16(), self.body.len());
+        let why = cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
+        let what = format!("the body of the {status} ({size} bytes, {kind}) is not {wanted}{why}");
         let mut error = Error::of(ErrorKind::Decode, None, what);
         let inner = error.inner_mut();
         inner.answer = Some(Answered {
@@ -101,8 +108,8 @@ impl Response {
             ..Answered::default()
         });
         inner.story = Some(self.story.clone());
-        inner.may_have_committed = true;
-        inner.cause = Some(Box::new(NotThisJson::from(cause)));
+        inner.may_have_committed = !self.story.method.is_safe();
+        inner.cause = cause.map(|cause| Box::new(cause) as Cause);
         error
     }
 }

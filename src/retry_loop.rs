@@ -52,7 +52,7 @@ pub(crate) async fn run<E: Exchange>(
     gates: &Gates,
     order: &Order,
     (terms, bounds): (&Terms, Bounds),
-    mut teller: Teller<'_>,
+    mut teller: Teller,
 ) -> Result<Response, Error> {
     let clock = || gates.ambient.now();
     let mut run = Attempts::new(terms, bounds.time_budget(teller.start().monotonic));

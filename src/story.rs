@@ -1,7 +1,7 @@
 //! What became of each attempt of a call.
 
 use crate::policy::classify::Class;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -59,6 +59,8 @@ impl fmt::Display for Attempt {
 /// The attempts of one call and the ids that they carried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Story {
+    pub(crate) method: Method,
+    pub(crate) path: String,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) elapsed: Duration,
     pub(crate) correlation_id: String,
@@ -67,7 +69,10 @@ pub(crate) struct Story {
 
 impl Story {
     /// A story that has not begun.
-    pub(crate) fn of((correlation_id, idempotency_key): (String, Option<String>)) -> Story {
-        Story { attempts: Vec::new(), elapsed: Duration::ZERO, correlation_id, idempotency_key }
+    pub(crate) fn of(
+        (method, path): (Method, String),
+        (correlation_id, idempotency_key): (String, Option<String>),
+    ) -> Story {
+        Story { method, path, attempts: Vec::new(), elapsed: Duration::ZERO, correlation_id, idempotency_key }
     }
 }

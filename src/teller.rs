@@ -17,9 +17,7 @@ use std::time::Duration;
 /// The story of one call.
 ///
 /// Dropped before its end, it says that the call was abandoned.
-pub(crate) struct Teller<'a> {
-    method: &'a Method,
-    path: &'a str,
+pub(crate) struct Teller {
     repeatable: bool,
     start: Moment,
     story: Story,
@@ -31,18 +29,15 @@ pub(crate) struct Teller<'a> {
     ended: bool,
 }
 
-impl<'a> Teller<'a> {
+impl Teller {
     pub(crate) fn new(
-        method: &'a Method,
-        path: &'a str,
+        (method, path): (&Method, &str),
         repeatable: bool,
         start: Moment,
         ids: (String, Option<String>),
-    ) -> Teller<'a> {
-        let story = Story::of(ids);
+    ) -> Teller {
+        let story = Story::of((method.clone(), path.to_owned()), ids);
         Teller {
-            method,
-            path,
             repeatable,
             start,
             story,
@@ -78,7 +73,8 @@ impl<'a> Teller<'a> {
             status,
             wait: None,
         };
-        self.may_have_committed = run.may_have_committed();
+        // What only reads leaves nothing behind (RFC 9110, 9.2.1).
+        self.may_have_committed = run.may_have_committed() && !self.story.method.is_safe();
         self.story.attempts.push(attempt);
         self.last = Some(seen);
     }
@@ -104,7 +100,7 @@ impl<'a> Teller<'a> {
     pub(crate) fn waits(&mut self, wait: Duration) {
         if let Some(attempt) = self.story.attempts.last_mut() {
             attempt.wait = Some(wait);
-            observe::retries(&self.story, self.method, self.path);
+            observe::retries(&self.story);
         }
     }
 
@@ -129,8 +125,7 @@ impl<'a> Teller<'a> {
         let story = self.take_story(now);
         let inner = error.inner_mut();
         inner.story = Some(story);
-        inner.request = Some((self.method.clone(), self.path.to_owned()));
-        inner.may_have_committed = run.may_have_committed();
+        inner.may_have_committed = self.may_have_committed;
         inner.class = run.last_class();
         inner.retry_after = run.retry_after();
         inner.look_it_up = !self.repeatable;
@@ -181,11 +176,10 @@ impl<'a> Teller<'a> {
             class,
             what,
             field: None,
-            request: Some((self.method.clone(), self.path.to_owned())),
             answer,
             story: Some(self.take_story(now)),
             retry_after: come_back.max(run.retry_after()),
-            may_have_committed: run.may_have_committed(),
+            may_have_committed: self.may_have_committed,
             look_it_up: !self.repeatable,
             cause,
         });
@@ -200,18 +194,20 @@ impl<'a> Teller<'a> {
 
     fn take_story(&mut self, now: Moment) -> Story {
         let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
-        let mut story = std::mem::replace(&mut self.story, Story::of(Default::default()));
+        let nothing = Story::of((Method::default(), String::new()), (String::new(), None));
+        let mut story = std::mem::replace(&mut self.story, nothing);
         story.elapsed = elapsed;
         story
     }
 }
 
-impl Drop for Teller<'_> {
+impl Drop for Teller {
     fn drop(&mut self) {
         if !self.ended {
             // An attempt that was on its way may have arrived, whatever would have been answered.
-            let may_have_committed = self.may_have_committed || self.on_its_way;
-            observe::abandoned(self.method, self.path, &self.story, may_have_committed, self.repeatable);
+            let on_its_way = self.on_its_way && !self.story.method.is_safe();
+            let may_have_committed = self.may_have_committed || on_its_way;
+            observe::abandoned(&self.story, may_have_committed, self.repeatable);
         }
     }
 }

@@ -111,9 +111,8 @@ impl Draft {
         let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
         let inner = error.inner_mut();
         inner.stop_reason = Some(StopReason::HopLimit);
-        inner.request = Some((self.method.clone(), path.to_owned()));
         let ids = (self.context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
-        inner.story = Some(Story::of(ids));
+        inner.story = Some(Story::of((self.method.clone(), path.to_owned()), ids));
         observe::gave_up(&error);
         error
     }
@@ -128,7 +127,12 @@ pub(crate) fn checked_header(
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| Error::configuration("header", "the name is not a header name (RFC 9110, 5.1)"))?;
     if headers::is_reserved(&parsed, &names.idempotency_key, &names.user_token) {
-        let reason = format!("`{parsed}` is not the caller's to set");
+        let way = match parsed.as_str() {
+            "authorization" => "; the signature goes there, a user's token is given with user_token",
+            name if name == names.idempotency_key.as_str() => "; it is given with idempotency_key",
+            _ => "",
+        };
+        let reason = format!("`{parsed}` is not the caller's to set{way}");
         return Err(Error::configuration("header", reason));
     }
     let printable = !value.chars().any(char::is_control);

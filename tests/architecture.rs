@@ -26,7 +26,7 @@ const LAYERS: [&[&str]; 19] = [
     &["circuit", "settings", "teller"],
     &["edge"],
     &["observe"],
-    &["response"],
+    &["reply", "response"],
     &["error"],
     &["error_kind", "json"],
     &["story"],
@@ -40,14 +40,9 @@ const LAYERS: [&[&str]; 19] = [
 const MOST_LINES: usize = 300;
 
 /// Files that may be longer, each with a ceiling of its own and the reason why it is not split.
-const LONGER: [(&str, usize, &str); 6] = [
+const LONGER: [(&str, usize, &str); 5] = [
     ("src/error.rs", 320, "an accessor a fact, each with its documentation; nothing is decided here"),
     ("src/builder.rs", 520, "a setter a setting, each with its documentation; what they do is elsewhere"),
-    (
-        "src/callee.rs",
-        360,
-        "one guard whose rules and examples are read together; a third of it is documentation",
-    ),
     ("src/policy/attempts.rs", 340, "one decision, from what an attempt showed to what is done next"),
     ("src/policy/breaker.rs", 530, "one state machine: its states are right only together"),
     ("src/policy/classify.rs", 400, "the status table, a row for each class; a table is not torn in two"),

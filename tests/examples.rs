@@ -1,6 +1,8 @@
 //! The examples come out as the rules say, and say so if they do not.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use eastwest::callee::Guard;
+use http::HeaderName;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
@@ -8,9 +10,27 @@ use tokio::task::JoinSet;
 #[path = "../examples/quickstart.rs"]
 mod quickstart;
 
+#[allow(dead_code, unreachable_pub, reason = "its main is not called, and nothing is above this crate")]
+#[path = "../examples/callee_guard.rs"]
+mod callee_guard;
+
 #[allow(dead_code, reason = "its main is not called")]
 #[path = "../examples/caller_lambda/main.rs"]
 mod caller_lambda;
+
+#[tokio::test]
+async fn a_loop_of_two_guarded_services_is_cut_after_seven_calls() {
+    assert!(callee_guard::run(Guard::new()).await.unwrap());
+}
+
+#[tokio::test]
+async fn the_example_of_the_guard_fails_if_the_guard_is_another() {
+    for guard in
+        [Guard::new().front_door(), Guard::new().idempotency_header(HeaderName::from_static("another"))]
+    {
+        assert!(!callee_guard::run(guard.clone()).await.unwrap(), "{guard:?} is not missed");
+    }
+}
 
 #[tokio::test]
 async fn every_call_of_the_quickstart_comes_out_as_the_rules_say() {

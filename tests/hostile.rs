@@ -36,7 +36,7 @@ fn builder(url: impl Into<String>) -> ClientBuilder {
     let never = BreakerSettings::default().with_failures_in_row(1_000).with_minimum_outcomes(1_000);
     ServiceClient::builder(url)
         .region(REGION)
-        .static_credentials(KEY, SECRET, Some(TOKEN.to_owned()))
+        .static_credentials(KEY, SECRET, Some(TOKEN))
         .max_attempts(4)
         .backoff(Backoff::new(MS, MS, 2 * MS))
         .retry_budget(RetryBudget::off())

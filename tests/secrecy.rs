@@ -49,7 +49,7 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
         .unwrap();
     let client = ServiceClient::builder(gateway.base_url())
         .region("eu-central-1")
-        .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
+        .static_credentials(KEY_ID, SECRET, Some(TOKEN))
         .retry_budget(RetryBudget::off())
         .ambient(clock)
         .build()

@@ -139,7 +139,7 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
         same("request_body_limit", format!("{} bytes", profile::REQUEST_BODY_LIMIT)),
         same("response_body_limit", format!("{} bytes", profile::RESPONSE_BODY_LIMIT)),
         same("error_body_limit", format!("{} bytes", profile::ERROR_BODY_LIMIT)),
-        same("hops a chain may have", eastwest::MAX_HOPS.to_string()),
+        same("first hop that is refused", eastwest::MAX_HOPS.to_string()),
     ];
     assert_eq!(readme_table("| setting | `interactive` |"), in_code);
 }
@@ -162,6 +162,51 @@ fn every_test_that_the_pitfalls_name_is_there() {
             assert!(sources.iter().any(|source| source.contains(&function)), "{name}");
         }
     }
+}
+
+/// The share of calls that succeed, of one sandbox's calls one after the other, where each attempt fails by itself.
+fn success_with_independent_failures(percent: u64) -> f64 {
+    let terms = Terms {
+        max_attempts: 3,
+        attempt_timeout: Duration::from_secs(4),
+        backoff: Profile::standard().backoff(),
+        server_error_retries: 2,
+        bad_gateway_retries: 1,
+        refinements: Arc::default(),
+        repeatable: true,
+    };
+    #[allow(clippy::disallowed_methods, reason = "some instant to count from")]
+    let now = Instant::now();
+    let budget = RetryBudget::new(Profile::standard().retry_budget());
+    let (ok, bad) = (Captured::plain(200), Captured::plain(503));
+    // Knuth's generator of 64 bits, seeded: the same calls fail in every run.
+    let mut state = 20_261_002_u64;
+    let mut fails = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % 100 < percent
+    };
+    let (calls, mut succeeded) = (200_000, 0);
+    for _ in 0..calls {
+        let mut run =
+            Attempts::new(&terms, TimeBudget::new(now, Duration::from_secs(10), None, Duration::ZERO));
+        loop {
+            run.begin(now);
+            let answer = if fails() { &bad } else { &ok };
+            match run.observe(&answer.outcome(), now, Draw::LOWEST, &budget, |_| false) {
+                Decision::Retry(_, token) => token.spend(),
+                Decision::Return => break succeeded += 1,
+                _ => break,
+            }
+        }
+    }
+    f64::from(succeeded) / f64::from(calls) * 100.0
+}
+
+#[test]
+fn the_price_of_the_retry_budget_is_what_the_readme_says() {
+    let (at_five, at_ten) = (success_with_independent_failures(5), success_with_independent_failures(10));
+    let said = format!("{at_five:.1} % and {at_ten:.1} % of calls succeed");
+    assert!(README.contains(&said), "the README should say: {said}");
 }
 
 /// A captured answer, ready for policy.
@@ -209,6 +254,20 @@ impl Captured {
             class: text("class"),
             retry: text("retry"),
             needs_key: entry["needs_idempotency_key"].as_bool().unwrap(),
+        }
+    }
+
+    /// An answer that says nothing but its status.
+    fn plain(status: u16) -> Captured {
+        Captured {
+            id: status.to_string(),
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: String::new(),
+            class: String::new(),
+            retry: String::new(),
+            needs_key: false,
+            clock_gap: 0,
         }
     }
 

@@ -83,8 +83,10 @@ fn valgrind(tool: [&str; 2], contender: &str, calls: usize, server: &Server) -> 
 
 /// All instructions of a run, and those of SHA-256's compression.
 fn instructions(file: &PathBuf) -> Result<(f64, f64), BoxError> {
-    let told =
-        Command::new("callgrind_annotate").args(["--threshold=100", "--show-percs=no"]).arg(file).output()?;
+    let told = Command::new("callgrind_annotate")
+        .args(["--auto=no", "--threshold=100", "--show-percs=no"])
+        .arg(file)
+        .output()?;
     let text = String::from_utf8_lossy(&told.stdout).into_owned();
     let all = text.lines().find(|line| line.contains("PROGRAM TOTALS"));
     let mut sha256 = 0.0;

@@ -8,12 +8,11 @@
 pub(crate) mod rehearsal;
 pub(crate) mod rows;
 
-use eastwest::callee::{self, Refusal};
-use eastwest::{CallContext, Error, ErrorKind, ServiceClient};
+use eastwest::callee::{Guard, Refusal};
+use eastwest::{CallContext, Error, ServiceClient};
 use lambda_runtime::{Context, LambdaEvent, service_fn};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::env;
 use std::process::ExitCode;
@@ -32,27 +31,27 @@ pub(crate) async fn lambda() -> Result<(), lambda_runtime::Error> {
 /// Takes an order in and places it with the order service.
 ///
 /// There is no error to return: what a handler throws, the gateway turns into a bare 502, which callers send again.
-async fn handle(orders: &ServiceClient, event: LambdaEvent<ProxyEvent>) -> Result<ProxyReply, Infallible> {
+async fn handle(orders: &ServiceClient, event: LambdaEvent<Value>) -> Result<Value, Infallible> {
     let (event, lambda) = event.into_parts();
     let context = match accept(&event, &lambda) {
         Ok(context) => context,
-        Err(refusal) => return Ok(ProxyReply::refused(&refusal)),
+        Err(refusal) => return Ok(refusal.to_proxy_reply()),
     };
-    let Ok(order) = serde_json::from_str(event.body.as_deref().unwrap_or_default()) else {
-        return Ok(ProxyReply::new(400, json!({"type": "NotAnOrder"})));
+    let body = event.get("body").and_then(Value::as_str);
+    let Ok(order) = serde_json::from_str(body.unwrap_or_default()) else {
+        return Ok(reply(400, &json!({"type": "NotAnOrder"}), None));
     };
     Ok(match place(orders, &context, &order).await {
-        Ok(placed) => ProxyReply::new(201, json!(placed)),
+        Ok(placed) => reply(201, &json!(placed), None),
         Err(error) if error.is_circuit_open() => put_aside(&order, &error),
-        Err(error) => ProxyReply::failed(&error, &context),
+        Err(error) => error.to_proxy_reply(),
     })
 }
 
-/// Outsiders call this function too; one that only services call begins with `callee::accept`.
-fn accept(event: &ProxyEvent, lambda: &Context) -> Result<CallContext, Refusal> {
-    let lines = event.multi_value_headers.iter().flatten();
-    let headers = lines.flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
-    let context = callee::accept_front_door(headers)?.with_lambda_deadline(lambda.deadline());
+/// Outsiders call this function too, and have no key; one that only services call takes `Guard::new()` as it is.
+fn accept(event: &Value, lambda: &Context) -> Result<CallContext, Refusal> {
+    let guard = Guard::new().front_door().without_idempotency_key();
+    let context = guard.accept_event(event)?.with_lambda_deadline(lambda.deadline());
     Ok(match &lambda.xray_trace_id {
         Some(id) => context.with_trace_id(id),
         None => context,
@@ -73,9 +72,19 @@ async fn place(orders: &ServiceClient, context: &CallContext, order: &Order) -> 
 ///
 /// The example only says so. A real one puts the order on a queue here, under the call's key, to be delivered no sooner
 /// than `retry_after`.
-fn put_aside(order: &Order, error: &Error) -> ProxyReply {
+fn put_aside(order: &Order, error: &Error) -> Value {
     let told = json!({"status": "put aside", "sku": order.sku, "key": error.idempotency_key()});
-    ProxyReply::new(202, told).come_back_after(error.retry_after())
+    reply(202, &told, error.retry_after())
+}
+
+/// A proxy integration's answer of the function's own.
+fn reply(status: u16, body: &Value, come_back_after: Option<Duration>) -> Value {
+    let seconds = come_back_after.map(|wait| wait.as_millis().div_ceil(1_000).to_string());
+    let headers = match seconds {
+        Some(seconds) => json!({"content-type": "application/json", "retry-after": seconds}),
+        None => json!({"content-type": "application/json"}),
+    };
+    json!({"statusCode": status, "headers": headers, "body": body.to_string()})
 }
 
 #[derive(Deserialize, Serialize)]
@@ -87,70 +96,6 @@ struct Order {
 #[derive(Deserialize, Serialize)]
 struct Placed {
     id: String,
-}
-
-/// What is read of a REST API's proxy event.
-///
-/// Plain strings, not `http` types: a header that those refuse would fail the event, and so be an error thrown.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ProxyEvent {
-    multi_value_headers: Option<BTreeMap<String, Vec<String>>>,
-    body: Option<String>,
-}
-
-/// A proxy integration's answer.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ProxyReply {
-    status_code: u16,
-    headers: BTreeMap<String, String>,
-    body: String,
-}
-
-impl ProxyReply {
-    fn new(status_code: u16, body: serde_json::Value) -> ProxyReply {
-        let reply = ProxyReply { status_code, headers: BTreeMap::new(), body: body.to_string() };
-        reply.header("content-type", "application/json")
-    }
-
-    /// A refusal's own answer: 508 to a loop, 400 to a hop count that is none, 503 if no time is left.
-    fn refused(refusal: &Refusal) -> ProxyReply {
-        let (head, body) = refusal.to_response().into_parts();
-        let headers = head.headers.iter();
-        let headers = headers.map(|(name, value)| (name.to_string(), text(value.as_bytes())));
-        ProxyReply { status_code: head.status.as_u16(), headers: headers.collect(), body: text(&body) }
-    }
-
-    /// The answer to give where a call of one's own has failed. Its layer has sent the call as often as made sense, so
-    /// the layers above are told not to.
-    fn failed(error: &Error, context: &CallContext) -> ProxyReply {
-        let status = match error.kind() {
-            ErrorKind::HopLimit => 508,
-            ErrorKind::CircuitOpen | ErrorKind::Quota | ErrorKind::RateLimited | ErrorKind::Throttled => 503,
-            ErrorKind::Timeout => 504,
-            _ => 502,
-        };
-        let told = json!({"type": format!("{:?}", error.kind()), "correlation_id": context.correlation_id()});
-        let reply = ProxyReply::new(status, told).header("x-should-retry", "false");
-        reply.come_back_after(error.retry_after())
-    }
-
-    fn header(mut self, name: &str, value: &str) -> ProxyReply {
-        self.headers.insert(name.to_owned(), value.to_owned());
-        self
-    }
-
-    fn come_back_after(self, wait: Option<Duration>) -> ProxyReply {
-        match wait {
-            Some(wait) => self.header("retry-after", &wait.as_millis().div_ceil(1_000).to_string()),
-            None => self,
-        }
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -17,10 +17,14 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    pub(crate) fn read<N: AsRef<str>, V: AsRef<[u8]>>(headers: impl IntoIterator<Item = (N, V)>) -> Self {
+    /// `key` is the name of the header that carries the idempotency key.
+    pub(crate) fn read<N: AsRef<str>, V: AsRef<[u8]>>(
+        headers: impl IntoIterator<Item = (N, V)>,
+        key: &HeaderName,
+    ) -> Self {
         let mut inbound = Inbound::default();
         for (name, value) in headers {
-            inbound.take(name.as_ref(), value.as_ref());
+            inbound.take(name.as_ref(), value.as_ref(), key);
         }
         inbound
     }
@@ -38,13 +42,13 @@ impl Inbound {
         trace
     }
 
-    fn take(&mut self, name: &str, value: &[u8]) {
+    fn take(&mut self, name: &str, value: &[u8], key: &HeaderName) {
         let is = |header: HeaderName| header.as_str().eq_ignore_ascii_case(name);
         if is(headers::HOP_COUNT) {
             self.hop_count.take(value);
         } else if is(headers::CORRELATION_ID) {
             self.correlation_id.take(value);
-        } else if is(headers::IDEMPOTENCY_KEY) {
+        } else if key.as_str().eq_ignore_ascii_case(name) {
             self.idempotency_key.take(value);
         } else if is(headers::TIME_BUDGET_MS) {
             self.time_budget.take(value);

@@ -14,6 +14,9 @@ pub(crate) struct ClockSkew {
 }
 
 impl ClockSkew {
+    /// The largest offset that is taken, in seconds: a day. A clock that is further off is not to be worked around.
+    pub(crate) const MOST_SECONDS: u64 = LARGEST.unsigned_abs();
+
     /// Notes what an answer showed, as [`measure`] has it, and says whether the offset was moved.
     ///
     /// A gap moves the offset after a 403 whose words are about time, or when it is more than four minutes from the

@@ -1,5 +1,6 @@
 //! What the credential cache knows, and what follows from it at a given time: no clock, no lock, no provider.
 
+use crate::edge::environment::MissingVariable;
 use crate::policy::moment::{Draw, Moment};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
@@ -194,7 +195,10 @@ impl fmt::Display for CredentialsFault {
         match self {
             CredentialsFault::Abandoned => f.write_str("the runtime went away while credentials were loaded"),
             CredentialsFault::Panicked => f.write_str("the credentials provider panicked"),
-            CredentialsFault::Provider(_) => f.write_str("the credentials provider failed"),
+            CredentialsFault::Provider(error) => match missing_variable(error.as_ref()) {
+                Some(variable) => write!(f, "the credentials provider failed: {variable}"),
+                None => f.write_str("the credentials provider failed"),
+            },
             CredentialsFault::ProviderTimedOut(after) => {
                 write!(f, "the credentials provider did not answer within {after:?}")
             }
@@ -259,6 +263,18 @@ impl Step {
     pub(crate) fn begins_a_load(&self) -> bool {
         matches!(self, Step::Load | Step::UseAndRefresh(_))
     }
+}
+
+/// The variable that the environment lacks, if that is what a provider's error comes from.
+fn missing_variable(error: &CredentialsError) -> Option<MissingVariable> {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(variable) = error.downcast_ref::<MissingVariable>() {
+            return Some(*variable);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// Whether two sets are the same pair and token, whenever they expire.

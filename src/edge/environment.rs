@@ -10,6 +10,11 @@ use aws_credential_types::provider::{self, ProvideCredentials, future};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EnvironmentCredentials;
 
+/// A variable that has to be set is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not set")]
+pub(crate) struct MissingVariable(&'static str);
+
 impl ProvideCredentials for EnvironmentCredentials {
     fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
     where
@@ -25,8 +30,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> provider::Result {
         let value = value.trim();
         (!value.is_empty()).then(|| value.to_owned())
     };
-    let needed =
-        |name: &str| filled(name).ok_or_else(|| CredentialsError::not_loaded(format!("{name} is not set")));
+    let needed = |name| filled(name).ok_or_else(|| CredentialsError::not_loaded(MissingVariable(name)));
     Ok(Credentials::new(
         needed("AWS_ACCESS_KEY_ID")?,
         needed("AWS_SECRET_ACCESS_KEY")?,

@@ -223,7 +223,11 @@ impl Exchange for Edge {
     ) -> Result<(), &'static str> {
         match recovery {
             Recovery::Clock => {
-                if let Some(gap) = seen.and_then(Seen::raw_gap) {
+                let gap = seen.and_then(Seen::raw_gap).unwrap_or_default();
+                if gap.unsigned_abs() > ClockSkew::MOST_SECONDS {
+                    return Err("the clocks differ by more than a day, which is not put right");
+                }
+                if seen.is_some_and(|seen| seen.raw_gap().is_some()) {
                     self.skew.note(gap, true);
                 }
                 Ok(())

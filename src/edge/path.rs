@@ -79,8 +79,11 @@ pub(crate) fn encode_text(field: &'static str, text: &str) -> Result<String, Fau
     if text.contains(char::is_control) {
         return Err(Fault::new(field, "holds a control character"));
     }
+    if text.contains("://") {
+        return Err(Fault::new(field, "is a whole URL; give what follows the base"));
+    }
     if text.contains(['?', '#']) {
-        return Err(Fault::new(field, "holds a query or a fragment"));
+        return Err(Fault::new(field, "holds a query or a fragment; a query is given by itself"));
     }
     let text = text.strip_prefix('/').unwrap_or(text);
     let mut encoded = String::with_capacity(text.len());

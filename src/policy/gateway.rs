@@ -108,7 +108,8 @@ impl GatewayError {
 /// JSON in any spacing, JSON null, plain text, HTML and nothing at all are all normal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorBody {
-    /// The text under `message` or `Message`, or the whole of a plain-text body; cleaned and bounded.
+    /// The text under `message` or `Message`, a problem's `detail` or `title`, or the whole of a plain-text body; cleaned
+    /// and bounded.
     pub message: Option<String>,
     /// A code of the callee's own: `code`, `error.code`, or the `type` of a problem document (RFC 9457).
     pub code: Option<String>,
@@ -151,7 +152,9 @@ impl ErrorBody {
             [text("code"), inner("code"), text("error"), text("errorType"), text("type"), inner("type")];
         let titled = problem && text("title").is_some_and(says_outstanding);
         ErrorBody {
-            message: message.or_else(|| text("title").filter(|_| problem)).and_then(bounded),
+            message: message
+                .or_else(|| text("detail").or(text("title")).filter(|_| problem))
+                .and_then(bounded),
             code: code.and_then(bounded),
             in_progress: titled || words.into_iter().flatten().any(is_in_progress_code),
         }
@@ -317,6 +320,11 @@ mod tests {
         assert_eq!(body_of(json, "<html>502</html>").message, None);
         assert_eq!(body_of(json, "").message, None);
         assert_eq!(body_of(json, "[1,2]").message, None);
+        let problem = r#"{"title":"Bad SKU","detail":"SKU must be upper case"}"#;
+        assert_eq!(
+            body_of("application/problem+json", problem).message.as_deref(),
+            Some("SKU must be upper case")
+        );
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Rig {
         };
         let ids = ("correlation-1".to_owned(), self.key.clone());
         let start = self.gates.ambient.now();
-        let teller = Teller::new(&order.method, order.target.path(), self.terms.repeatable, start, ids);
+        let teller = Teller::new((&order.method, order.target.path()), self.terms.repeatable, start, ids);
         run(&self.fake, &self.gates, &order, (&self.terms, self.bounds), teller).await
     }
 

@@ -77,9 +77,14 @@ impl Reply {
         Reply::silent(Behaviour::Dynamic(Arc::new(decide)))
     }
 
-    /// Adds a header line, sent unchecked. Where it bears the name of one that the gateway would add, it takes its place.
+    /// Adds a header line, sent unchecked. Where it bears the name of one that the gateway would add, it takes its place;
+    /// of `content-type` an answer has one, the last that was given.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
-        self.headers.push((name.into(), value.into()));
+        let name = name.into();
+        if name.eq_ignore_ascii_case("content-type") {
+            self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+        }
+        self.headers.push((name, value.into()));
         self
     }
 

@@ -129,7 +129,7 @@ async fn an_access_key_with_a_stray_line_break_is_a_typed_error_and_no_panic() {
     for (key, secret, token) in
         [("AKID\n", "s", "t"), ("AKID", "s", "t\r\n"), ("AK ID", "s", "t"), ("", "s", "t")]
     {
-        let client = rig.builder().static_credentials(key, secret, Some(token.to_owned())).build().unwrap();
+        let client = rig.builder().static_credentials(key, secret, Some(token)).build().unwrap();
         let error = client.get(&CallContext::root(), "/orders").send().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Credentials, "{key:?} {token:?}");
     }

@@ -35,8 +35,26 @@ async fn an_error_carries_all_that_is_needed_to_ask_about_it() {
     assert_eq!(
         error.to_string(),
         "POST /prod/orders: 502 bad gateway (InternalServerErrorException) after 2 attempts; attempts exhausted; \
-         it may have been carried out [correlation order-77]"
+         it may have been carried out [correlation order-77, request 00000000-0000-4000-8000-000000000002]"
     );
+}
+
+#[tokio::test]
+async fn what_only_reads_leaves_no_doubt_behind() {
+    let rig = Rig::answering([Reply::integration_timeout()]).await;
+    let error = rig.client().get(&CallContext::root(), "/orders").send().await.unwrap_err();
+    assert!(!error.may_have_committed());
+    assert!(!error.to_string().contains("carried out"), "{error}");
+    let rig = Rig::answering([Reply::json(200, "{}")]).await;
+    let answer = rig.client().get(&CallContext::root(), "/orders").send().await.unwrap();
+    let error = answer.json::<u32>().unwrap_err();
+    assert!(!error.may_have_committed());
+    let text = error.to_string();
+    assert!(
+        text.starts_with("GET /prod/orders: the body of the 200 (2 bytes, application/json) is not"),
+        "{text}"
+    );
+    assert!(text.contains("something else than u32 (line 1, column 0)"), "{text}");
 }
 
 #[tokio::test]

@@ -10,10 +10,14 @@ mod error;
 mod headers;
 mod http2;
 mod identity;
+mod layer;
+mod nearest_layer;
 mod refine;
 mod retry;
 mod retry_after;
 mod rig;
+
+mod service;
 mod signature;
 mod targets;
 mod time;

@@ -76,7 +76,7 @@ pub(crate) fn builder(base_url: impl Into<String>) -> ClientBuilder {
     let base = Duration::from_millis(100);
     ServiceClient::builder(base_url)
         .region(REGION)
-        .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
+        .static_credentials(KEY_ID, SECRET, Some(TOKEN))
         .max_attempts(4)
         .backoff(Backoff::new(base, base, Duration::from_secs(2)))
         .attempt_timeout(Duration::from_secs(1))

@@ -63,7 +63,7 @@ async fn a_clock_that_is_off_is_corrected_once_for_all_calls_and_can_be_repaired
 #[tokio::test]
 async fn a_wrong_secret_is_tried_once_more_and_then_final() {
     let rig = Rig::answering([Reply::ok()]).await;
-    let client = rig.builder().static_credentials(KEY_ID, "wrong", Some(TOKEN.to_owned())).build().unwrap();
+    let client = rig.builder().static_credentials(KEY_ID, "wrong", Some(TOKEN)).build().unwrap();
     let error = client.post(&CallContext::root(), "/orders").send().await.unwrap_err();
     assert_eq!((error.kind(), error.attempts().len()), (ErrorKind::Signature, 2));
 }

@@ -24,7 +24,7 @@ async fn a_client_of_nothing_but_defaults_waits_for_the_time_that_its_profile_sa
     let plain = || {
         eastwest::ServiceClient::builder(rig.gateway.base_url())
             .region(crate::rig::REGION)
-            .static_credentials(crate::rig::KEY_ID, crate::rig::SECRET, Some(crate::rig::TOKEN.to_owned()))
+            .static_credentials(crate::rig::KEY_ID, crate::rig::SECRET, Some(crate::rig::TOKEN))
             .ambient(rig.clock.clone())
     };
     for (client, profile) in [

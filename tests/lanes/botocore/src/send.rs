@@ -69,7 +69,7 @@ fn client(case: &Case, clock: &ManualClock, gateway: &FakeGateway) -> Result<Ser
     let builder = ServiceClient::builder(format!("http://{host}:{}/{stage}", address.port()))
         .region(case.region)
         .service(case.service.name())
-        .static_credentials(credentials.id, credentials.secret, credentials.token)
+        .static_credentials(credentials.id, credentials.secret, credentials.token.as_deref())
         .idempotency_header(case.idempotency_header)
         .dangerously_allow_http()
         .resolve(known_to_the_resolver(host), address)

@@ -48,7 +48,7 @@ impl Rig {
         let base = Duration::from_millis(100);
         ServiceClient::builder(format!("http://{}/prod", self.nginx.addr()))
             .region(REGION)
-            .static_credentials(KEY_ID, SECRET, Some(TOKEN.to_owned()))
+            .static_credentials(KEY_ID, SECRET, Some(TOKEN))
             .max_attempts(4)
             .backoff(Backoff::new(base, base, Duration::from_secs(2)))
             .attempt_timeout(Duration::from_secs(20))
