@@ -149,13 +149,14 @@ fn every_test_that_the_pitfalls_name_is_there() {
     let sources = [
         include_str!("behaviour/breaker.rs"),
         include_str!("behaviour/chain.rs"),
+        include_str!("behaviour/nearest_layer.rs"),
         include_str!("behaviour/retry.rs"),
         include_str!("behaviour/signature.rs"),
         include_str!("behaviour/time.rs"),
         include_str!("tables.rs"),
     ];
     let rows = readme_table("| pitfall |");
-    assert_eq!(rows.len(), 7);
+    assert_eq!(rows.len(), 8);
     for row in rows {
         for name in row[2].split(", ") {
             let function = format!("fn {name}(");
