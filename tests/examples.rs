@@ -11,6 +11,10 @@ use tokio::task::JoinSet;
 mod quickstart;
 
 #[allow(dead_code, unreachable_pub, reason = "its main is not called, and nothing is above this crate")]
+#[path = "../examples/orders_sdk.rs"]
+mod orders_sdk;
+
+#[allow(dead_code, unreachable_pub, reason = "its main is not called, and nothing is above this crate")]
 #[path = "../examples/callee_guard.rs"]
 mod callee_guard;
 
@@ -99,4 +103,10 @@ fn the_lambda() -> Command {
 
 fn this_program() -> Command {
     Command::new(std::env::current_exe().unwrap())
+}
+
+#[tokio::test]
+async fn the_day_of_the_orders_sdk_goes_well_and_a_lost_order_is_seen() {
+    assert!(orders_sdk::run(false).await.unwrap());
+    assert!(!orders_sdk::run(true).await.unwrap());
 }
