@@ -286,7 +286,7 @@ impl Call {
                 }
             }
         };
-        let afterlife = Afterlife { hop, by_reference, origin: self.origin };
+        let afterlife = Afterlife { hop, by_reference, origin: self.origin, deadline: context.deadline() };
         // Boxed, so that a call that succeeds holds nothing of it.
         Err(Box::pin(self.shared.bury(error, order, afterlife)).await)
     }

@@ -10,6 +10,8 @@ pub(crate) struct Intent {
     pub(crate) id: String,
     pub(crate) failed_at: SystemTime,
     pub(crate) base_url: String,
+    /// Which API stands behind an endpoint's own name.
+    pub(crate) api_id: Option<String>,
     pub(crate) method: Method,
     /// The encoded path below the base URL.
     pub(crate) path: String,
@@ -18,6 +20,8 @@ pub(crate) struct Intent {
     /// The caller's own headers and the trace, none of those that are the client's.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Names of headers that are not in it and were sent all the same.
+    pub(crate) withheld: Vec<String>,
     pub(crate) hop: u8,
     pub(crate) repeat_safe_by_reference: bool,
     pub(crate) origin: Option<Origin>,
@@ -29,5 +33,7 @@ pub(crate) struct Origin {
     pub(crate) id: String,
     pub(crate) created_at: SystemTime,
     pub(crate) first_attempt_at: Option<SystemTime>,
+    pub(crate) last_attempt_at: Option<SystemTime>,
+    pub(crate) withheld_headers: Vec<String>,
     pub(crate) may_have_committed: bool,
 }

@@ -27,7 +27,7 @@ impl ServiceClient {
     ///
     /// # Errors
     /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration), with [`Error::field`] naming what is wrong: a letter of
-    /// another base URL, of an unknown version, or one that was tampered with.
+    /// another base URL or API id, of an unknown version, or one that was tampered with.
     pub fn replay(&self, letter: &DeadLetter) -> Result<Call, Error> {
         if letter.schema_version != SCHEMA_VERSION {
             let reason = format!("{} is not known, only {SCHEMA_VERSION}", letter.schema_version);
@@ -35,6 +35,10 @@ impl ServiceClient {
         }
         if letter.base_url != self.0.base.to_string() {
             return Err(Error::configuration("base_url", "the letter is of another one"));
+        }
+        let api_id = self.0.edge.api_id.as_ref().and_then(|id| id.to_str().ok());
+        if letter.api_id.as_deref() != api_id {
+            return Err(Error::configuration("api_id", "the letter is of another API behind this endpoint"));
         }
         let method = Method::from_bytes(letter.method.as_bytes())
             .map_err(|_| Error::configuration("method", "not a method (RFC 9110, 9.1)"))?;
@@ -81,6 +85,8 @@ fn origin(letter: &DeadLetter) -> Origin {
         id: letter.id.clone(),
         created_at: letter.created_at,
         first_attempt_at: letter.first_attempt_at,
+        last_attempt_at: letter.last_attempt_at,
+        withheld_headers: letter.withheld_headers.clone(),
         may_have_committed: letter.may_have_committed,
     }
 }

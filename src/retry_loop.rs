@@ -83,7 +83,8 @@ pub(crate) async fn run<E: Exchange>(
         let settle = |effect| permit.settle(effect, now, gates.ambient.draw());
         let draw = gates.ambient.draw();
         let decision = run.observe(&seen.outcome(), now.monotonic, draw, &gates.budget, settle);
-        teller.ended(seen, &run);
+        let handed_out = matches!(decision, Decision::Return);
+        teller.ended(if handed_out { seen } else { exchange.cleared(seen, &identity) }, &run);
         match decision {
             Decision::Return => return Ok(teller.answer(now)),
             Decision::Recover(recovery) => {

@@ -12,7 +12,7 @@ use crate::retry_loop::Gates;
 use crate::settings::Settings;
 use http::HeaderName;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One callee as this process knows it: settings, breaker, budgets, credentials and connections.
 pub(crate) struct Shared {
@@ -45,10 +45,15 @@ impl Shared {
         for own in [&headers::HOP_COUNT, &headers::CORRELATION_ID, &self.names.idempotency_key] {
             headers.remove(own);
         }
+        // A user's token is in no letter; that there was one is.
+        let had_token = order.user_token.is_some() || self.edge.user_tokens.is_some();
+        let withheld = if had_token { vec![self.names.user_token.to_string()] } else { Vec::new() };
         error.inner_mut().intent = Some(Box::new(Intent {
             id: fresh_uuid(&*self.gates.ambient).to_string(),
             failed_at: self.gates.ambient.now().wall,
             base_url: self.base.to_string(),
+            api_id: self.edge.api_id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned),
+            withheld,
             method: order.method,
             path,
             query,
@@ -59,10 +64,18 @@ impl Shared {
             origin: afterlife.origin,
         }));
         if let (Some(sink), Some(letter)) = (&self.letters.sink, error.dead_letter()) {
-            deliver(sink, letter, SINK_LIMIT).await;
+            // The reserve before a Lambda's deadline is for this, and for the reply that comes after it.
+            let now = self.gates.ambient.now().monotonic;
+            let left = afterlife.deadline.map(|deadline| deadline.saturating_duration_since(now));
+            deliver(sink, letter, time_to_store(left)).await;
         }
         error
     }
+}
+
+/// How long a call waits for its letter, with so much left until the sandbox itself has to be done.
+fn time_to_store(left: Option<Duration>) -> Duration {
+    left.map_or(SINK_LIMIT, |left| SINK_LIMIT.min(left.saturating_sub(FOR_THE_REPLY)))
 }
 
 /// A replay that may do the work twice, and was not allowed to.
@@ -76,7 +89,12 @@ pub(crate) struct Afterlife {
     pub(crate) hop: u8,
     pub(crate) by_reference: bool,
     pub(crate) origin: Option<Origin>,
+    /// When the sandbox itself has to be done.
+    pub(crate) deadline: Option<Instant>,
 }
+
+/// What is left of a deadline after the letter: enough to write an answer.
+const FOR_THE_REPLY: Duration = Duration::from_millis(20);
 
 /// The header names that an owner may choose.
 #[derive(Clone, Debug)]
@@ -127,3 +145,16 @@ const MEANINGFUL: [&str; 12] = [
     "x-apigw-api-id",
     "x-should-retry",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_is_not_waited_for_past_the_sandbox_s_deadline() {
+        assert_eq!(time_to_store(None), SINK_LIMIT);
+        assert_eq!(time_to_store(Some(Duration::from_secs(60))), SINK_LIMIT);
+        assert_eq!(time_to_store(Some(Duration::from_millis(400))), Duration::from_millis(380));
+        assert_eq!(time_to_store(Some(Duration::from_millis(5))), Duration::ZERO);
+    }
+}

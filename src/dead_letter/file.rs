@@ -3,7 +3,7 @@
 use crate::dead_letter::disk::{Disk, RealDisk};
 use crate::dead_letter::letter::DeadLetter;
 use crate::dead_letter::lines::{self, Listing, Tombstone};
-use crate::dead_letter::sink::{DeadLetterSink, StoreFuture};
+use crate::dead_letter::sink::{DeadLetterSink, StoreFuture, on_a_thread_of_its_own};
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
@@ -126,6 +126,7 @@ impl Inner {
         let mut bytes = Vec::new();
         serde_json::to_writer(&mut bytes, line).map_err(io::Error::from)?;
         bytes.push(b'\n');
+        lines::check_length(bytes.len())?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut file, made) = self.disk.open(&self.path)?;
         if file.is_torn()? {
@@ -152,6 +153,7 @@ impl Inner {
 /// Off the runtime's own threads where there is a runtime.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     match Handle::try_current() {
+        Ok(_) if on_a_thread_of_its_own() => work(),
         Ok(runtime) => runtime.spawn_blocking(work).await.map_err(io::Error::other)?,
         Err(_) => work(),
     }

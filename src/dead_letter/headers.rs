@@ -3,17 +3,30 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 
-/// The headers that are kept, in order, and the names of those that are not. The content type has a field of its own.
-pub(super) fn sorted_out(headers: &HeaderMap) -> (Vec<(String, String)>, Vec<String>) {
-    let (mut kept, mut withheld) = (Vec::new(), Vec::new());
+/// The caller's headers, sorted by whether a letter may hold them. The content type has a field of its own.
+pub(super) struct Sorted {
+    /// Those that may, in order.
+    pub(super) kept: Vec<(String, String)>,
+    /// The names of those that may not.
+    pub(super) withheld: Vec<String>,
+    /// The values of those that may not, as far as they are long enough to be recognised elsewhere.
+    pub(super) secrets: Vec<String>,
+}
+
+/// Sorts the caller's headers.
+pub(super) fn sorted_out(headers: &HeaderMap) -> Sorted {
+    let mut sorted = Sorted { kept: Vec::new(), withheld: Vec::new(), secrets: Vec::new() };
     for (name, value) in headers.iter().filter(|(name, _)| **name != CONTENT_TYPE) {
         match plain(value).filter(|value| !is_secret(name.as_str(), value)) {
-            Some(value) => kept.push((name.as_str().to_owned(), value.to_owned())),
-            None => withheld.push(name.as_str().to_owned()),
+            Some(value) => sorted.kept.push((name.as_str().to_owned(), value.to_owned())),
+            None => {
+                sorted.withheld.push(name.as_str().to_owned());
+                sorted.secrets.extend(plain(value).filter(|value| value.len() >= 8).map(str::to_owned));
+            }
         }
     }
-    withheld.dedup();
-    (kept, withheld)
+    sorted.withheld.dedup();
+    sorted
 }
 
 /// The body's type.
@@ -28,29 +41,40 @@ fn plain(value: &HeaderValue) -> Option<&str> {
 
 /// Whether a header looks like a secret, by its name or by the scheme that its value begins with.
 fn is_secret(name: &str, value: &str) -> bool {
+    let value = value.trim_start();
     let scheme = value.split(' ').next().filter(|scheme| scheme.len() < value.len()).unwrap_or_default();
     SECRET_NAMES.iter().any(|part| name.contains(part))
+        // A JSON Web Token begins with the base64 of an opening brace and a quotation mark.
+        || value.starts_with("eyJ")
         || SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
 /// Parts of names, in lower case as header names are. Rather one header too many is left out than one too few.
-const SECRET_NAMES: [&str; 12] = [
+const SECRET_NAMES: [&str; 19] = [
+    "-key",
     "api-key",
     "api_key",
     "apikey",
+    "assertion",
     "auth",
+    "bearer",
     "cookie",
     "credential",
+    "csrf",
     "jwt",
+    "oidc",
     "passw",
+    "saml",
     "secret",
     "session",
     "signature",
     "token",
+    "xsrf",
 ];
 
 /// Schemes of credentials (RFC 9110, section 11.1).
-const SCHEMES: [&str; 4] = ["aws4-hmac-sha256", "basic", "bearer", "digest"];
+const SCHEMES: [&str; 8] =
+    ["apikey", "aws4-hmac-sha256", "basic", "bearer", "digest", "negotiate", "ntlm", "token"];
 
 #[cfg(test)]
 mod tests {
@@ -61,7 +85,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers
             .append(HeaderName::try_from(name).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
-        let (kept, withheld) = sorted_out(&headers);
+        let Sorted { kept, withheld, .. } = sorted_out(&headers);
         assert_eq!(kept.is_empty(), withheld == [name.to_ascii_lowercase()]);
         !kept.is_empty()
     }
@@ -90,7 +114,7 @@ mod tests {
         headers.append("tenant", HeaderValue::from_static("b"));
         headers.append("tenant", HeaderValue::from_static("a"));
         headers.append("content-type", HeaderValue::from_static("text/plain"));
-        let (kept, withheld) = sorted_out(&headers);
+        let Sorted { kept, withheld, .. } = sorted_out(&headers);
         assert_eq!(kept, [("tenant", "b"), ("tenant", "a")].map(|(n, v)| (n.to_owned(), v.to_owned())));
         assert!(withheld.is_empty());
         assert_eq!(content_type(&headers).as_deref(), Some("text/plain"));
@@ -101,6 +125,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append("x-a", HeaderValue::from_bytes(b"\xff").unwrap());
         headers.append("x-b", HeaderValue::from_bytes(b"a\tb").unwrap());
-        assert_eq!(sorted_out(&headers).1, ["x-a", "x-b"]);
+        assert_eq!(sorted_out(&headers).withheld, ["x-a", "x-b"]);
     }
 }

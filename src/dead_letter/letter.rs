@@ -1,10 +1,11 @@
 //! The record of one call that was given up.
 
 use crate::dead_letter::base64;
-use crate::dead_letter::headers;
+use crate::dead_letter::headers::{self, Sorted};
 use crate::dead_letter::millis;
 use crate::error::Error;
-use crate::error_kind::ErrorKind;
+use crate::policy::classify::Class;
+use crate::story::Attempt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,6 +29,9 @@ pub struct DeadLetter {
     pub created_at: SystemTime,
     /// The base URL of the client. Only a client of the same one replays the letter.
     pub base_url: String,
+    /// The API behind an interface endpoint's own name (`x-apigw-api-id`), where that is how the callee is reached.
+    #[serde(default)]
+    pub api_id: Option<String>,
     /// The method.
     pub method: String,
     /// The path below the base URL, percent-encoded.
@@ -71,7 +75,7 @@ pub struct DeadLetter {
     /// The message of gateway or callee, at most 512 characters; untrusted all the same.
     #[serde(default)]
     pub message: Option<String>,
-    /// The [`ErrorKind`], by its variant's name.
+    /// The [`ErrorKind`](crate::ErrorKind), by its variant's name.
     #[serde(default)]
     pub kind: String,
     /// The [`StopReason`](crate::StopReason), by its variant's name.
@@ -96,16 +100,30 @@ pub const SCHEMA_VERSION: u32 = 1;
 impl DeadLetter {
     fn of(error: &Error) -> Option<DeadLetter> {
         // What is wrong with a setting stays wrong on every replay.
-        let intent = error.intent().filter(|_| error.kind() != ErrorKind::Configuration)?;
+        let intent = error.intent().filter(|_| error.field().is_none())?;
         let origin = intent.origin.as_ref();
-        let (headers, withheld_headers) = headers::sorted_out(&intent.headers);
+        let Sorted { kept: headers, withheld, secrets } = headers::sorted_out(&intent.headers);
+        let mut withheld_headers = withheld;
+        withheld_headers.extend(intent.withheld.iter().cloned());
+        withheld_headers.extend(origin.iter().flat_map(|origin| origin.withheld_headers.iter().cloned()));
+        withheld_headers.sort_unstable();
+        withheld_headers.dedup();
+        // A value that was left out does not come back by the callee's answer.
+        let told = |text: Option<&str>| {
+            let secret = |text: &str| secrets.iter().any(|secret| text.contains(secret));
+            text.filter(|text| !secret(text)).map(str::to_owned)
+        };
         let content_type = headers::content_type(&intent.headers);
-        let first = origin.and_then(|origin| origin.first_attempt_at).or(error.first_attempt_at());
+        let mut sent = error.attempts().iter().filter(|attempt| was_sent(attempt)).map(Attempt::started);
+        let first = origin.and_then(|origin| origin.first_attempt_at).or(sent.next());
+        let last = sent.next_back().or(error.last_attempt_at().filter(|_| first.is_some()));
+        let last = last.or(origin.and_then(|origin| origin.last_attempt_at));
         Some(DeadLetter {
             schema_version: SCHEMA_VERSION,
             id: origin.map_or(&intent.id, |origin| &origin.id).clone(),
             created_at: millis::whole(origin.map_or(intent.failed_at, |origin| origin.created_at)),
             base_url: intent.base_url.clone(),
+            api_id: intent.api_id.clone(),
             method: intent.method.to_string(),
             path: intent.path.clone(),
             query: intent.query.clone(),
@@ -119,17 +137,22 @@ impl DeadLetter {
             hop: intent.hop,
             status: error.status().map(|status| status.as_u16()),
             gateway_error: error.gateway_error().map(|name| name.as_str().to_owned()),
-            code: error.code().map(str::to_owned),
-            message: error.message().map(str::to_owned),
+            code: told(error.code()),
+            message: told(error.message()),
             kind: format!("{:?}", error.kind()),
             stop_reason: error.stop_reason().map(|reason| format!("{reason:?}")),
             attempts: u32::try_from(error.attempts().len()).unwrap_or(u32::MAX),
             first_attempt_at: first.map(millis::whole),
-            last_attempt_at: error.last_attempt_at().map(millis::whole),
+            last_attempt_at: last.map(millis::whole),
             may_have_committed: error.may_have_committed()
                 || origin.is_some_and(|origin| origin.may_have_committed),
         })
     }
+}
+
+/// Whether anything of the attempt left this process.
+fn was_sent(attempt: &Attempt) -> bool {
+    !matches!(attempt.class(), Class::CertificateRefused | Class::NeverSent)
 }
 
 impl Error {
@@ -172,6 +195,7 @@ impl fmt::Debug for DeadLetter {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::error_kind::ErrorKind;
     use crate::intent::Intent;
     use http::{HeaderMap, Method};
     use proptest::prelude::*;
@@ -184,6 +208,8 @@ pub(crate) mod tests {
             id: id.to_owned(),
             failed_at: SystemTime::UNIX_EPOCH + Duration::from_micros(1_790_000_000_123_456),
             base_url: "https://orders.example.test/prod".to_owned(),
+            api_id: None,
+            withheld: Vec::new(),
             method: Method::POST,
             path: "/orders".to_owned(),
             query: "a=b".to_owned(),

@@ -95,6 +95,16 @@ fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>, longest: u64) -> io:
     }
 }
 
+/// Refuses a line that would be passed over when the file is read.
+pub(super) fn check_length(bytes: usize) -> io::Result<()> {
+    match u64::try_from(bytes) {
+        Ok(length) if length < LONGEST_LINE => Ok(()),
+        _ => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "the letter is longer than a line that is read"))
+        }
+    }
+}
+
 /// A body of the gateway's 10 MiB is 14 MiB as base64; headers, query and message are small beside it.
 const LONGEST_LINE: u64 = 64 * 1_024 * 1_024;
 
@@ -134,6 +144,13 @@ mod tests {
         let text = line("a") + &line("b") + &serde_json::to_string(&later).unwrap();
         let (letters, _) = read(text.as_bytes(), |letter| letter).unwrap();
         assert_eq!(letters, [later, letter("b")]);
+    }
+
+    #[test]
+    fn what_would_not_be_listed_is_not_stored() {
+        let most = usize::try_from(LONGEST_LINE).unwrap() - 1;
+        assert!(check_length(most).is_ok());
+        assert!(check_length(most + 1).is_err());
     }
 
     #[test]

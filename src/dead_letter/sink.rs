@@ -1,13 +1,17 @@
 //! Where letters are put, and how a client puts them there.
 
 use crate::dead_letter::letter::DeadLetter;
+use crate::edge::ambient::{Ambient, system};
 use crate::observe;
+use std::cell::Cell;
 use std::error::Error as StdError;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 /// What a [`DeadLetterSink`] promises: the letter is safe when it is ready.
 pub type StoreFuture<'a> =
@@ -65,18 +69,49 @@ pub(crate) async fn deliver(sink: &Arc<dyn DeadLetterSink>, letter: DeadLetter, 
         return observe::letter_not_stored(&id, &correlation_id, "there is no runtime to store it on");
     };
     let (sink, on_that_thread) = (Arc::clone(sink), runtime.clone());
+    // The end of its time is told by a task: a runtime that shuts down drops it, and no timer is asked for on that thread.
+    let (alarm, over) = oneshot::channel::<()>();
+    drop(runtime.spawn(async move {
+        system().sleep(SINK_LIMIT).await;
+        drop(alarm);
+    }));
     let stored = runtime.spawn_blocking(move || {
-        on_that_thread.block_on(async { tokio::time::timeout(limit, sink.store(letter)).await })
+        ON_A_THREAD_OF_ITS_OWN.set(true);
+        let stored = on_that_thread.block_on(in_time(sink.store(letter), over));
+        ON_A_THREAD_OF_ITS_OWN.set(false);
+        stored
     });
     match tokio::time::timeout(limit, stored).await {
-        Ok(Ok(Ok(Ok(())))) => {}
-        Ok(Ok(Ok(Err(error)))) => observe::letter_not_stored(&id, &correlation_id, &error.to_string()),
+        Ok(Ok(Some(Ok(())))) => {}
+        Ok(Ok(Some(Err(error)))) => observe::letter_not_stored(&id, &correlation_id, &error.to_string()),
         Ok(Err(_)) => observe::letter_not_stored(&id, &correlation_id, "the sink panicked"),
-        Ok(Ok(Err(_))) | Err(_) => {
+        Ok(Ok(None)) | Err(_) => {
             observe::letter_not_stored(&id, &correlation_id, "the sink took longer than its limit");
         }
     }
 }
+
+/// What a sink says before the alarm is dropped.
+async fn in_time(mut store: StoreFuture<'_>, mut over: oneshot::Receiver<()>) -> Option<Stored> {
+    poll_fn(|cx| {
+        if let Poll::Ready(stored) = store.as_mut().poll(cx) {
+            return Poll::Ready(Some(stored));
+        }
+        Pin::new(&mut over).poll(cx).map(|_| None)
+    })
+    .await
+}
+
+thread_local! {
+    static ON_A_THREAD_OF_ITS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is one that a letter is stored on: it may block, and must not wait for another of its kind.
+pub(super) fn on_a_thread_of_its_own() -> bool {
+    ON_A_THREAD_OF_ITS_OWN.get()
+}
+
+type Stored = Result<(), Box<dyn StdError + Send + Sync>>;
 
 #[cfg(test)]
 mod tests {
@@ -145,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_is_dropped_meanwhile_does_not_take_the_letter_with_it() {
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (tell, told) = oneshot::channel();
         let tell = Mutex::new(Some(tell));
         let sink = sink(move |letter| {
             let tell = tell.lock().unwrap().take().unwrap();

@@ -88,6 +88,21 @@ const TOLERATED: i64 = 240;
 const LARGEST: i64 = 86_400;
 const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(15 * 60);
 
+/// How many seconds after the signed time the one `Date` of an answer is; `offset` is what had been added to `sent`.
+pub(crate) fn signature_age(headers: &HeaderMap, sent: SystemTime, offset: i64) -> Option<i64> {
+    let mut dates = headers.get_all(DATE).iter();
+    let (date, None) = (dates.next()?, dates.next()) else {
+        return None;
+    };
+    let date = httpdate::parse_http_date(date.to_str().ok()?).ok()?;
+    let whole = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    let after = match date.duration_since(sent) {
+        Ok(ahead) => whole(ahead),
+        Err(behind) => -whole(behind.duration()),
+    };
+    Some(after.saturating_sub(offset))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

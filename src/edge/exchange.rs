@@ -3,7 +3,7 @@
 use crate::context::headers::{ATTEMPT_COUNT, TIME_BUDGET_MS};
 use crate::edge::ambient::Ambient;
 use crate::edge::body::BodyLimits;
-use crate::edge::clock_skew::{ClockSkew, measure};
+use crate::edge::clock_skew::{self, ClockSkew, measure};
 use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
 use crate::edge::order::Order;
@@ -20,11 +20,10 @@ use crate::policy::classify::Recovery;
 use crate::policy::moment::Moment;
 use aws_credential_types::Credentials;
 use bytes::Bytes;
-use http::header::DATE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What the loop asks of the edge: an identity, one exchange, and one recovery.
 pub(crate) trait Exchange: Sync {
@@ -47,6 +46,10 @@ pub(crate) trait Exchange: Sync {
         number: u32,
         timeout: Duration,
     ) -> impl Future<Output = Result<Seen, Error>> + Send;
+
+    /// What an attempt showed, without the secrets that it went out with: what is not handed out as an answer is told,
+    /// logged and kept.
+    fn cleared(&self, seen: Seen, identity: &Self::Identity) -> Seen;
 
     /// Puts right what the gateway refused; an error says why sending again is pointless.
     fn recover(
@@ -127,8 +130,8 @@ impl Edge {
         headers
     }
 
-    /// What an exchange showed, with what its `Date` tells, and without what it must not tell.
-    fn seen(&self, exchanged: Exchanged, (sent, offset): (Moment, i64), identity: &Identity) -> Seen {
+    /// What an exchange showed, with what its `Date` tells.
+    fn seen(&self, exchanged: Exchanged, (sent, offset): (Moment, i64)) -> Seen {
         let ended = self.ambient.now();
         let mut received = ended;
         let (mut clock_gap, mut signature_age) = (None, None);
@@ -138,16 +141,9 @@ impl Edge {
                 let gap = measure(&headers, sent, received);
                 // The gap to the clock that signed, which is ours with the offset that was in force.
                 clock_gap = gap.map(|gap| gap.saturating_sub(offset));
-                signature_age =
-                    date(&headers).map(|date| seconds_between(sent.wall, date).saturating_sub(offset));
+                signature_age = clock_skew::signature_age(&headers, sent.wall, offset);
                 if let Some(gap) = gap.filter(|_| status != http::StatusCode::FORBIDDEN) {
                     self.skew.note(gap, false);
-                }
-                let (mut headers, mut body) = (headers, body);
-                if !status.is_success() {
-                    let secrets = Secrets::of(&identity.credentials, identity.user_token.as_ref());
-                    body = secrets.clear_body(&headers, body);
-                    secrets.clear_headers(&mut headers);
                 }
                 Shown::Answered { status, headers, body, oversized, broken }
             }
@@ -210,7 +206,16 @@ impl Exchange for Edge {
         let body = order.body.clone();
         let exchanged =
             self.transport.exchange(&order.method, &order.target, headers, body, timeout, limits).await;
-        Ok(self.seen(exchanged, (sent, offset), identity))
+        Ok(self.seen(exchanged, (sent, offset)))
+    }
+
+    fn cleared(&self, mut seen: Seen, identity: &Identity) -> Seen {
+        if let Shown::Answered { headers, body, .. } = &mut seen.shown {
+            let secrets = Secrets::of(&identity.credentials, identity.user_token.as_ref());
+            *body = secrets.clear_body(headers, std::mem::take(body));
+            secrets.clear_headers(headers);
+        }
+        seen
     }
 
     async fn recover(
@@ -279,18 +284,4 @@ fn no_user_token(cause: Cause) -> Error {
     let mut error = Error::of(ErrorKind::Credentials, None, "the source of the user's token failed".into());
     error.inner_mut().cause = Some(cause);
     error
-}
-
-fn date(headers: &HeaderMap) -> Option<SystemTime> {
-    let mut dates = headers.get_all(DATE).iter();
-    let (date, None) = (dates.next()?, dates.next()) else { return None };
-    httpdate::parse_http_date(date.to_str().ok()?).ok()
-}
-
-fn seconds_between(earlier: SystemTime, later: SystemTime) -> i64 {
-    let whole = |d: Duration| i64::try_from(d.as_secs()).unwrap_or(i64::MAX);
-    match later.duration_since(earlier) {
-        Ok(ahead) => whole(ahead),
-        Err(behind) => -whole(behind.duration()),
-    }
 }

@@ -16,7 +16,7 @@ impl<'a> Secrets<'a> {
     /// Those of the session and of the user. A user's token counts without its scheme (`Bearer`) too.
     pub(crate) fn of(credentials: &'a Credentials, user_token: Option<&'a UserToken>) -> Secrets<'a> {
         // The name of the header: where it stands, the gateway is quoting the canonical request.
-        let mut texts = vec![&b"x-amz-security-token"[..]];
+        let mut texts = vec![&b"x-amz-security-token"[..], &b"AWS4-HMAC-SHA256 Credential="[..]];
         texts.extend(credentials.session_token().map(str::as_bytes));
         if let Some(token) = user_token {
             let token = token.value().as_bytes();

@@ -115,6 +115,10 @@ impl Exchange for Fake {
         })
     }
 
+    fn cleared(&self, seen: Seen, (): &()) -> Seen {
+        seen
+    }
+
     async fn recover(
         &self,
         recovery: Recovery,

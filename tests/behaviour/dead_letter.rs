@@ -126,7 +126,7 @@ async fn a_letter_holds_no_secret_and_its_debug_no_content() {
     let echo = Reply::signature_mismatch();
     rig.gateway.script("POST", "/orders/a%20b/c%2Fd", [echo]);
     let letter = failed(&rig.client(), laden).await.dead_letter().unwrap();
-    assert_eq!(letter.withheld_headers, ["cookie", "x-api-key", "x-identity"]);
+    assert_eq!(letter.withheld_headers, ["cookie", "x-api-key", "x-identity", "x-user-token"]);
     let (json, shown) = (serde_json::to_string(&letter).unwrap(), format!("{letter:?}"));
     let signatures = rig.gateway.attempts();
     let signature = |attempt: &RecordedAttempt| {
