@@ -79,7 +79,7 @@ pub(crate) async fn run<E: Exchange>(
         // Boxed, so that a call that waits holds nothing of the attempt.
         let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout));
         let seen = attempt.await.map_err(|error| teller.unsigned(error, &run, clock()))?;
-        let now = clock();
+        let now = seen.ended;
         let settle = |effect| permit.settle(effect, now, gates.ambient.draw());
         let draw = gates.ambient.draw();
         let decision = run.observe(&seen.outcome(), now.monotonic, draw, &gates.budget, settle);

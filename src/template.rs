@@ -43,7 +43,7 @@ impl Draft {
 
     /// The template of all attempts.
     pub(crate) fn into_order(
-        self,
+        mut self,
         shared: &Shared,
         settings: &Settings,
         key: Option<&IdempotencyKey>,
@@ -61,7 +61,7 @@ impl Draft {
         }
         let mut all = self.trace_headers();
         all.extend(self.content_headers()?);
-        all.insert(headers::HOP_COUNT, HeaderValue::from(u16::from(self.hop())));
+        all.insert(headers::HOP_COUNT, headers::count(u32::from(self.hop())));
         let correlation_id = header_value("correlation_id", self.context.correlation_id())?;
         all.insert(headers::CORRELATION_ID, correlation_id);
         if let Some(key) = key {
@@ -92,8 +92,8 @@ impl Draft {
     }
 
     /// The caller's own, and the body's type.
-    fn content_headers(&self) -> Result<HeaderMap, Error> {
-        let mut own = self.headers.clone();
+    fn content_headers(&mut self) -> Result<HeaderMap, Error> {
+        let mut own = std::mem::take(&mut self.headers);
         // Both are signed, and a signature covers one value.
         for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
             if own.get_all(&name).iter().count() > 1 {

@@ -1,6 +1,6 @@
 //! The names of the headers that ride along, and which names a caller may not set by hand.
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 
 /// Where a call is in its chain.
 pub(crate) const HOP_COUNT: HeaderName = HeaderName::from_static("x-hop-count");
@@ -22,6 +22,14 @@ pub(crate) const X_AMZN_TRACE_ID: HeaderName = HeaderName::from_static("x-amzn-t
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// What vendors add to the W3C trace.
 pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+
+/// A count as a value; that of nearly every call is not written anew.
+pub(crate) fn count(number: u32) -> HeaderValue {
+    match number {
+        1 => HeaderValue::from_static("1"),
+        more => HeaderValue::from(more),
+    }
+}
 
 /// Whether a header is the client's or the connection's, so that a caller who sets it by hand gets an error.
 ///

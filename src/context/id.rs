@@ -64,7 +64,7 @@ impl IdempotencyKey {
 
     /// The key that is this UUID.
     pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
-        IdempotencyKey(id.to_string().into())
+        IdempotencyKey((&*id.hyphenated().encode_lower(&mut [0; 36])).into())
     }
 
     pub(crate) fn from_bytes(key: &[u8]) -> Result<Self, InvalidIdempotencyKey> {
@@ -123,7 +123,7 @@ impl CorrelationId {
     }
 
     pub(crate) fn fresh_in(ambient: &dyn Ambient) -> Self {
-        CorrelationId(fresh_uuid(ambient).to_string().into())
+        CorrelationId((&*fresh_uuid(ambient).hyphenated().encode_lower(&mut [0; 36])).into())
     }
 
     pub(crate) fn as_str(&self) -> &str {

@@ -52,8 +52,14 @@ impl AttemptSigner {
     /// # Errors
     /// [`ErrorKind::Credentials`] where no header can carry the credentials.
     pub fn sign(&self, unsigned: &HeaderMap, at: SystemTime) -> Result<HeaderMap, Error> {
-        let signed =
-            self.signer.sign(&Method::POST, &self.target, unsigned, &self.hash, &self.credentials, at);
+        let signed = self.signer.sign(
+            &Method::POST,
+            &self.target,
+            unsigned.clone(),
+            &self.hash,
+            &self.credentials,
+            at,
+        );
         match signed {
             Ok(signed) => Ok(signed.into_headers()),
             Err(fault) => Err(Error::of(ErrorKind::Credentials, None, fault.to_string())),

@@ -1,18 +1,14 @@
 //! The pieces of a request in the one spelling that both ends sign (IAM, "Create a signed AWS API request").
 
 use crate::edge::path::RESERVED;
-use http::{HeaderMap, HeaderName};
 use percent_encoding::utf8_percent_encode;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
-/// One time in the two spellings of the protocol.
+/// One time in the two spellings of the protocol, of which the shorter is the beginning of the longer.
 pub(crate) struct DateTime {
     /// `20150830T123600Z`
     pub(crate) full: String,
-    /// `20150830`
-    pub(crate) day: String,
 }
 
 impl DateTime {
@@ -21,8 +17,26 @@ impl DateTime {
         let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
         let (year, month, day) = civil_date(seconds / 86_400);
         let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-        let day = format!("{year:04}{month:02}{day:02}");
-        DateTime { full: format!("{day}T{hour:02}{minute:02}{second:02}Z"), day }
+        let mut full = String::with_capacity(16);
+        push_digits(&mut full, &[year / 100, year % 100, month, day]);
+        full.push('T');
+        push_digits(&mut full, &[hour, minute, second]);
+        full.push('Z');
+        DateTime { full }
+    }
+
+    /// `20150830`
+    pub(crate) fn day(&self) -> &str {
+        self.full.split_once('T').map_or("", |(day, _)| day)
+    }
+}
+
+/// Appends numbers below 100, each with two digits.
+fn push_digits(text: &mut String, numbers: &[u64]) {
+    for number in numbers {
+        for digit in [number / 10 % 10, number % 10] {
+            text.push(char::from(b'0' + u8::try_from(digit).unwrap_or_default()));
+        }
     }
 }
 
@@ -47,61 +61,55 @@ pub(crate) fn within_calendar(at: SystemTime) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// The path encoded once more, as every service but S3 has it.
-pub(crate) fn path(path: &str) -> String {
-    let mut encoded = String::with_capacity(path.len() + 16);
+/// Appends the path, encoded once more, as every service but S3 has it.
+pub(crate) fn push_path(text: &mut String, path: &str) {
     for (at, segment) in path.split('/').enumerate() {
         if at > 0 {
-            encoded.push('/');
+            text.push('/');
         }
-        encoded.extend(utf8_percent_encode(segment, RESERVED));
+        text.extend(utf8_percent_encode(segment, RESERVED));
     }
-    encoded
 }
 
-/// The pairs in order of name and value; only this copy is sorted. The target's encoding is already the strict one.
-pub(crate) fn query(query: &str) -> String {
+/// Appends the pairs in order of name and value; only this copy is sorted. The target's encoding is already the strict
+/// one.
+pub(crate) fn push_query(text: &mut String, query: &str) {
     let mut pairs: Vec<(&str, &str)> = query
         .split('&')
         .filter(|pair| !pair.is_empty())
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .collect();
     pairs.sort_unstable();
-    let mut sorted = String::with_capacity(query.len());
-    for (name, value) in pairs {
-        if !sorted.is_empty() {
-            sorted.push('&');
-        }
-        let _ = write!(sorted, "{name}={value}");
+    for (at, (name, value)) in pairs.into_iter().enumerate() {
+        push(text, &[if at > 0 { "&" } else { "" }, name, "=", value]);
     }
-    sorted
 }
 
-/// The values of a header, trimmed and with runs of spaces made one, joined by commas.
-pub(crate) fn values(headers: &HeaderMap, name: &HeaderName) -> String {
-    let mut joined = String::new();
-    for (at, value) in headers.get_all(name).iter().enumerate() {
-        if at > 0 {
-            joined.push(',');
-        }
-        let value = String::from_utf8_lossy(value.as_bytes());
-        let mut words = value.split(' ').filter(|word| !word.is_empty());
-        joined.push_str(words.next().unwrap_or_default());
-        for word in words {
-            joined.push(' ');
-            joined.push_str(word);
-        }
+/// Appends a header's value, trimmed and with runs of spaces made one.
+pub(crate) fn push_value(text: &mut String, value: &str) {
+    // Nearly every value, the long session token for one, has no space at all.
+    if !value.contains(' ') {
+        return text.push_str(value);
     }
-    joined
+    for (at, word) in value.split(' ').filter(|word| !word.is_empty()).enumerate() {
+        push(text, &[if at > 0 { " " } else { "" }, word]);
+    }
 }
 
-/// The SHA-256 of `bytes` in hexadecimal, lower case.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
+/// Appends the SHA-256 of `bytes` in hexadecimal, lower case.
+pub(crate) fn push_sha256(text: &mut String, bytes: &[u8]) {
     for byte in Sha256::digest(bytes) {
-        let _ = write!(hex, "{byte:02x}");
+        for half in [byte >> 4, byte & 15] {
+            text.push(char::from(if half < 10 { b'0' + half } else { b'a' - 10 + half }));
+        }
     }
-    hex
+}
+
+/// Appends all of these.
+pub(crate) fn push(text: &mut String, parts: &[&str]) {
+    for part in parts {
+        text.push_str(part);
+    }
 }
 
 const END_OF_YEAR_9999: u64 = 253_402_300_799;
@@ -125,30 +133,40 @@ mod tests {
             };
             let month = MONTHS.iter().position(|name| name == month).unwrap() + 1;
             let spelt = DateTime::of(at);
-            prop_assert_eq!(&spelt.day, &format!("{year}{month:02}{day}"));
-            prop_assert_eq!(spelt.full, format!("{}T{hour}{minute}{second}Z", spelt.day));
+            prop_assert_eq!(spelt.day(), format!("{year}{month:02}{day}"));
+            prop_assert_eq!(&spelt.full, &format!("{}T{hour}{minute}{second}Z", spelt.day()));
         }
+    }
+
+    fn written(push: impl Fn(&mut String, &str), value: &str) -> String {
+        let mut text = String::new();
+        push(&mut text, value);
+        text
     }
 
     #[test]
     fn the_query_is_sorted_by_name_and_then_by_value() {
-        assert_eq!(query("b=1&a=2&a=10&a-b=0&B=&=x"), "=x&B=&a=10&a=2&a-b=0&b=1");
-        assert_eq!(query(""), "");
+        assert_eq!(written(push_query, "b=1&a=2&a=10&a-b=0&B=&=x"), "=x&B=&a=10&a=2&a-b=0&b=1");
+        assert_eq!(written(push_query, ""), "");
     }
 
     #[test]
     fn the_path_is_encoded_once_more_and_its_slashes_are_not() {
-        assert_eq!(path("/prod/a%2Fb/x:y@z/~/"), "/prod/a%252Fb/x%3Ay%40z/~/");
-        assert_eq!(path("/"), "/");
+        assert_eq!(written(push_path, "/prod/a%2Fb/x:y@z/~/"), "/prod/a%252Fb/x%3Ay%40z/~/");
+        assert_eq!(written(push_path, "/"), "/");
     }
 
     #[test]
     fn values_lose_the_spaces_that_no_proxy_keeps() {
-        let mut headers = HeaderMap::new();
-        let name = HeaderName::from_static("x-a");
-        headers.append(&name, "  a   b  ".parse().unwrap());
-        headers.append(&name, "c\td".parse().unwrap());
-        headers.append(&name, "".parse().unwrap());
-        assert_eq!(values(&headers, &name), "a b,c\td,");
+        for (value, kept) in [("  a   b  ", "a b"), ("c\td", "c\td"), ("", ""), ("  ", ""), ("abc", "abc")] {
+            assert_eq!(written(push_value, value), kept);
+        }
+    }
+
+    #[test]
+    fn a_hash_is_written_with_both_halves_of_every_byte() {
+        let mut hash = String::new();
+        push_sha256(&mut hash, b"");
+        assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

@@ -1,6 +1,6 @@
 //! What the loop asks of the edge, and how the edge does it.
 
-use crate::context::headers::{ATTEMPT_COUNT, TIME_BUDGET_MS};
+use crate::context::headers::{ATTEMPT_COUNT, TIME_BUDGET_MS, count};
 use crate::edge::ambient::Ambient;
 use crate::edge::body::BodyLimits;
 use crate::edge::clock_skew::{self, ClockSkew, measure};
@@ -114,12 +114,16 @@ impl Edge {
 
     /// The unsigned headers of one attempt.
     fn template(&self, order: &Order, identity: &Identity, number: u32, timeout: Duration) -> HeaderMap {
-        let mut headers = order.headers.clone();
+        // With room for what is added here, by the signature and by the HTTP client.
+        let mut headers = HeaderMap::with_capacity(order.headers.len() + 12);
+        for (name, value) in &order.headers {
+            headers.append(name, value.clone());
+        }
         if let Some(token) = &identity.user_token {
             // Sensitive, so the signer leaves it out.
             headers.insert(self.user_token_header.clone(), token.value().clone());
         }
-        headers.insert(ATTEMPT_COUNT, HeaderValue::from(number));
+        headers.insert(ATTEMPT_COUNT, count(number));
         if let Some(id) = &self.api_id {
             headers.insert("x-apigw-api-id", id.clone());
         }
@@ -132,16 +136,17 @@ impl Edge {
 
     /// What an exchange showed, with what its `Date` tells.
     fn seen(&self, exchanged: Exchanged, (sent, offset): (Moment, i64)) -> Seen {
-        let ended = self.ambient.now();
-        let mut received = ended;
-        let (mut clock_gap, mut signature_age) = (None, None);
+        let (mut clock_gap, mut signature_age, mut times) = (None, None, None);
         let shown = match exchanged {
-            Exchanged::Answered { status, headers, body, oversized, broken, sent, received: head } => {
-                received = head;
+            Exchanged::Answered { status, headers, body, oversized, broken, sent, received, ended } => {
+                times = Some((received, ended));
                 let gap = measure(&headers, sent, received);
                 // The gap to the clock that signed, which is ours with the offset that was in force.
                 clock_gap = gap.map(|gap| gap.saturating_sub(offset));
-                signature_age = clock_skew::signature_age(&headers, sent.wall, offset);
+                // Only a refusal is judged by it.
+                if !status.is_success() {
+                    signature_age = clock_skew::signature_age(&headers, sent.wall, offset);
+                }
                 if let Some(gap) = gap.filter(|_| status != http::StatusCode::FORBIDDEN) {
                     self.skew.note(gap, false);
                 }
@@ -150,6 +155,10 @@ impl Edge {
             Exchanged::Lost { how, thawed, source, .. } => Shown::Lost { how, thawed, cause: source },
             Exchanged::NeverSent { why, reason, source } => Shown::NeverSent { why, reason, cause: source },
         };
+        let (received, ended) = times.unwrap_or_else(|| {
+            let now = self.ambient.now();
+            (now, now)
+        });
         Seen {
             shown,
             sent,
@@ -194,7 +203,7 @@ impl Exchange for Edge {
         let (hash, credentials) = (&order.body_hash, &identity.credentials);
         let signed = self
             .signer
-            .sign(&order.method, &order.target, &template, hash, credentials, signing_time)
+            .sign(&order.method, &order.target, template, hash, credentials, signing_time)
             .map_err(|fault| Error::of(ErrorKind::Credentials, None, fault.to_string()))?;
         let headers = signed.into_headers();
         let size = header_bytes(&headers, &order.target);

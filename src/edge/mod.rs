@@ -28,6 +28,7 @@ pub(crate) mod pool;
 pub(crate) mod redact;
 #[cfg(test)]
 pub(crate) mod seen;
+pub(crate) mod signing_key;
 pub(crate) mod sigv4;
 pub(crate) mod sort;
 pub(crate) mod target;

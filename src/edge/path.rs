@@ -28,11 +28,6 @@ impl Path {
         self
     }
 
-    /// Whether nothing at all was given.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.segments.is_empty() && !self.trailing_slash
-    }
-
     /// Appends the encoded path to a URL that has none yet, or a base path without a trailing slash.
     ///
     /// # Errors
@@ -115,7 +110,7 @@ fn check_segments(field: &'static str, encoded: &str) -> Result<(), Fault> {
             return Err(Fault::new(field, "holds an empty segment"));
         }
         // A server may decode before it resolves dots, so the encoded forms are dots too.
-        if matches!(segment.replace("%2E", ".").as_str(), "." | "..") {
+        if matches!(segment, "." | ".." | "%2E" | ".%2E" | "%2E." | "%2E%2E") {
             return Err(Fault::new(field, "holds a segment of dots"));
         }
     }

@@ -182,8 +182,6 @@ impl Default for TransportSettings {
 pub(crate) fn client_builder(tls: &ClientConfig) -> ClientBuilder {
     Client::builder()
         .tls_backend_preconfigured(tls.clone())
-        // A hundred, the usual limit, is less than some answers have; one that is refused for it looks lost.
-        .http1_max_headers(MOST_HEADERS)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -201,9 +199,6 @@ struct State {
     answered: bool,
     last_used: Option<Moment>,
 }
-
-/// How many header lines an answer may have.
-const MOST_HEADERS: usize = 1_000;
 
 /// What the client calls itself, unless its user does.
 pub(crate) const USER_AGENT: &str = concat!("eastwest/", env!("CARGO_PKG_VERSION"));

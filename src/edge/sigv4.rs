@@ -1,14 +1,13 @@
 //! A fresh signature for every attempt.
 
-use crate::edge::canonical::{self, DateTime};
+use crate::edge::canonical::{self, DateTime, push};
 use crate::edge::fault::Fault;
+use crate::edge::signing_key::{SigningFault, SigningKeys, secret, visible};
 use crate::edge::target::Target;
 use aws_credential_types::Credentials;
-use aws_sigv4::sign::v4;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use std::fmt::{self, Write};
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
 use std::time::SystemTime;
 
 /// Signs requests with AWS Signature Version 4 for one Region and service.
@@ -21,7 +20,7 @@ pub(crate) struct Signer {
     service: String,
     unsigned_payload: bool,
     coverage: Coverage,
-    key: Mutex<Option<DayKey>>,
+    keys: SigningKeys,
 }
 
 impl Signer {
@@ -43,7 +42,7 @@ impl Signer {
                 #[cfg(test)]
                 all: false,
             },
-            key: Mutex::new(None),
+            keys: SigningKeys::default(),
         })
     }
 
@@ -59,11 +58,13 @@ impl Signer {
         if self.unsigned_payload {
             BodyHash(UNSIGNED_PAYLOAD.to_owned())
         } else {
-            BodyHash(canonical::sha256_hex(body))
+            let mut hash = String::with_capacity(64);
+            canonical::push_sha256(&mut hash, body);
+            BodyHash(hash)
         }
     }
 
-    /// Signs one attempt: returns the template's headers with this signature's, and nothing of an earlier one.
+    /// Signs one attempt: returns the headers given with this signature's, and nothing of an earlier one.
     ///
     /// Signed are `host`, `content-type`, `x-amz-*`, `x-apigw-api-id` and the names that ride along, where they have
     /// one value, in UTF-8: what a proxy, a tracer or a logger may touch stays out, and so does every sensitive value.
@@ -75,15 +76,14 @@ impl Signer {
         &self,
         method: &Method,
         target: &Target,
-        template: &HeaderMap,
+        mut headers: HeaderMap,
         body: &BodyHash,
         credentials: &Credentials,
         at: SystemTime,
     ) -> Result<SignedHeaders, SigningFault> {
-        check_credentials(credentials)?;
         let at = canonical::within_calendar(at);
         let date = DateTime::of(at);
-        let mut headers = template.clone();
+        let key = self.keys.of_day(credentials, at, date.day(), (&self.region, &self.service))?;
         for name in [AUTHORIZATION, HOST, DATE, CONTENT_SHA256, SECURITY_TOKEN] {
             headers.remove(name);
         }
@@ -91,60 +91,63 @@ impl Signer {
         if self.unsigned_payload {
             headers.insert(CONTENT_SHA256, HeaderValue::from_static(UNSIGNED_PAYLOAD));
         }
-        if let Some(token) = credentials.session_token() {
-            headers.insert(SECURITY_TOKEN, secret(token)?);
+        if let Some(token) = key.token() {
+            headers.insert(SECURITY_TOKEN, token.clone());
         }
 
-        let (canonical_headers, names) = self.canonical_headers(&headers, target);
-        let request = format!(
-            "{method}\n{}\n{}\n{canonical_headers}\n{names}\n{}",
-            canonical::path(target.path()),
-            canonical::query(target.query()),
-            body.0
-        );
-        let scope = format!("{}/{}/{}/aws4_request", date.day, self.region, self.service);
-        let to_sign =
-            format!("{ALGORITHM}\n{}\n{scope}\n{}", date.full, canonical::sha256_hex(request.as_bytes()));
-        let signature = self.signature(credentials, at, &date.day, &to_sign);
-        let id = credentials.access_key_id();
-        let authorization =
-            format!("{ALGORITHM} Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
-        headers.insert(AUTHORIZATION, secret(&authorization)?);
+        let mut request = String::with_capacity(1_024 + key.token().map_or(0, HeaderValue::len));
+        push(&mut request, &[method.as_str(), "\n"]);
+        canonical::push_path(&mut request, target.path());
+        request.push('\n');
+        canonical::push_query(&mut request, target.query());
+        request.push('\n');
+        let names = self.push_headers(&mut request, &headers, target);
+        push(&mut request, &["\n", &names, "\n", &body.0]);
+
+        let scope = [date.day(), "/", &self.region, "/", &self.service, "/aws4_request"];
+        let mut to_sign = String::with_capacity(256);
+        push(&mut to_sign, &[ALGORITHM, "\n", &date.full, "\n"]);
+        push(&mut to_sign, &scope);
+        to_sign.push('\n');
+        canonical::push_sha256(&mut to_sign, request.as_bytes());
+        let signature = key.sign(&to_sign);
+
+        let mut authorization = String::with_capacity(256 + names.len());
+        push(&mut authorization, &[ALGORITHM, " Credential=", credentials.access_key_id(), "/"]);
+        push(&mut authorization, &scope);
+        push(&mut authorization, &[", SignedHeaders=", &names, ", Signature=", &signature]);
+        headers.insert(AUTHORIZATION, secret(authorization)?);
         Ok(SignedHeaders { headers, signed_at: at })
     }
 
-    /// The canonical headers, a line each, and their names, both in order of the names.
-    fn canonical_headers(&self, headers: &HeaderMap, target: &Target) -> (String, String) {
-        let mut signed: Vec<(&str, String)> = headers
-            .keys()
-            .filter(|name| self.coverage.covers(name, headers))
-            .map(|name| (name.as_str(), canonical::values(headers, name)))
-            .collect();
-        signed.push((HOST.as_str(), target.host_header().to_owned()));
-        signed.sort_unstable();
-        let (mut lines, mut names) = (String::new(), String::new());
+    /// Appends the canonical headers, a line each, in order of their names; returns the names.
+    fn push_headers(&self, request: &mut String, headers: &HeaderMap, target: &Target) -> String {
+        // Where no name is repeated, which is nearly always, none need be looked up again.
+        let repeats = headers.len() > headers.keys_len();
+        let mut signed: Vec<(&str, &str)> = Vec::with_capacity(headers.len() + 1);
+        for (name, value) in headers {
+            let alone = !repeats || headers.get_all(name).iter().count() == 1;
+            if let Some(value) = self.coverage.covered(name, value, alone) {
+                signed.push((name.as_str(), value));
+            }
+        }
+        signed.push((HOST.as_str(), target.host_header()));
+        signed.sort_by_key(|(name, _)| *name);
+        let (mut names, mut last) = (String::with_capacity(256), "");
         for (name, value) in signed {
-            // Writing to a string cannot fail.
-            let _ = writeln!(lines, "{name}:{value}");
-            let _ = write!(names, "{}{name}", if names.is_empty() { "" } else { ";" });
+            if name == last {
+                // Only published test vectors sign repeats, joined by a comma.
+                request.pop();
+                request.push(',');
+            } else {
+                push(&mut names, &[if last.is_empty() { "" } else { ";" }, name]);
+                push(request, &[name, ":"]);
+            }
+            canonical::push_value(request, value);
+            request.push('\n');
+            last = name;
         }
-        (lines, names)
-    }
-
-    fn signature(&self, credentials: &Credentials, at: SystemTime, day: &str, to_sign: &str) -> String {
-        let mut kept = self.key.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = kept.as_ref().filter(|key| key.is_of(credentials, day)) {
-            return v4::calculate_signature(&key.bytes, to_sign.as_bytes());
-        }
-        let secret = credentials.secret_access_key();
-        let key = v4::generate_signing_key(secret, at, &self.region, &self.service);
-        let signature = v4::calculate_signature(&key, to_sign.as_bytes());
-        *kept = Some(DayKey {
-            day: day.to_owned(),
-            credentials: credentials.clone(),
-            bytes: key.as_ref().to_vec(),
-        });
-        signature
+        names
     }
 }
 
@@ -194,26 +197,6 @@ impl fmt::Debug for SignedHeaders {
     }
 }
 
-/// Why a request could not be signed. None of them repeats what it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SigningFault {
-    /// The access key id.
-    #[error(
-        "the access key id is empty or holds white space, a control character or a character outside ASCII"
-    )]
-    KeyId,
-    /// The secret access key.
-    #[error(
-        "the secret access key is empty or holds white space, a control character or a character outside ASCII"
-    )]
-    SecretKey,
-    /// The session token.
-    #[error(
-        "the session token is empty or holds white space, a control character or a character outside ASCII"
-    )]
-    SessionToken,
-}
-
 /// Which headers are signed.
 struct Coverage {
     names: Vec<HeaderName>,
@@ -223,32 +206,17 @@ struct Coverage {
 }
 
 impl Coverage {
-    fn covers(&self, name: &HeaderName, headers: &HeaderMap) -> bool {
+    /// The value as text, if it is signed; `alone` says that its name has no other.
+    fn covered<'a>(&self, name: &HeaderName, value: &'a HeaderValue, alone: bool) -> Option<&'a str> {
+        let text = str::from_utf8(value.as_bytes()).ok()?;
         #[cfg(test)]
         if self.all {
-            return true;
+            return Some(text);
         }
         let listed = name == CONTENT_TYPE || name.as_str().starts_with("x-amz-") || self.names.contains(name);
-        let mut values = headers.get_all(name).iter();
-        let usable = |value: &HeaderValue| {
-            // The session token is secret and signed all the same: the protocol demands it.
-            (!value.is_sensitive() || name == SECURITY_TOKEN) && str::from_utf8(value.as_bytes()).is_ok()
-        };
-        listed && values.next().is_some_and(usable) && values.next().is_none()
-    }
-}
-
-/// The key of one day, kept: deriving it is half the cost of a signature.
-struct DayKey {
-    day: String,
-    credentials: Credentials,
-    bytes: Vec<u8>,
-}
-
-impl DayKey {
-    fn is_of(&self, credentials: &Credentials, day: &str) -> bool {
-        // The secret counts, not only the id: a corrected secret under the same id must not meet the old key.
-        self.day == day && self.credentials.secret_access_key() == credentials.secret_access_key()
+        // The session token is secret and signed all the same: the protocol demands it.
+        let usable = alone && (!value.is_sensitive() || name == SECURITY_TOKEN);
+        (listed && usable).then_some(text)
     }
 }
 
@@ -258,31 +226,6 @@ fn check_scope_part(field: &'static str, part: &str) -> Result<(), Fault> {
         return Err(Fault::new(field, "is empty or holds a character that it may not"));
     }
     Ok(())
-}
-
-fn check_credentials(credentials: &Credentials) -> Result<(), SigningFault> {
-    let whole = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if !whole(credentials.access_key_id()) {
-        return Err(SigningFault::KeyId);
-    }
-    if !whole(credentials.secret_access_key()) {
-        return Err(SigningFault::SecretKey);
-    }
-    if !credentials.session_token().is_none_or(whole) {
-        return Err(SigningFault::SessionToken);
-    }
-    Ok(())
-}
-
-/// A header value of text that was checked before; the error cannot occur.
-fn visible(text: &str) -> Result<HeaderValue, SigningFault> {
-    HeaderValue::from_str(text).map_err(|_| SigningFault::SessionToken)
-}
-
-fn secret(text: &str) -> Result<HeaderValue, SigningFault> {
-    let mut value = visible(text)?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// The client's own headers that are signed; the idempotency header is added under the name it has.
@@ -304,6 +247,7 @@ mod tests {
     use crate::edge::seen::Seen;
     use crate::edge::target::BaseUrl;
     use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+    use aws_sigv4::sign::v4;
     use proptest::prelude::*;
     use std::fmt::Write;
     use std::time::Duration;
@@ -407,7 +351,7 @@ mod tests {
                 // Twice, so that the kept key is checked like the fresh one.
                 for _ in 0..2 {
                     let signed =
-                        signer.sign(&Method::PATCH, &target, &template, &hash, &credentials, at).unwrap();
+                        signer.sign(&Method::PATCH, &target, template.clone(), &hash, &credentials, at).unwrap();
                     prop_assert_eq!(signature(&signed), expected.as_str());
                 }
             }
@@ -430,7 +374,7 @@ mod tests {
             let _ = signer.sign(
                 &Method::GET,
                 &target("/", &[]),
-                &HeaderMap::new(),
+                HeaderMap::new(),
                 &hash,
                 &credentials,
                 at.unwrap_or(epoch),
@@ -459,7 +403,7 @@ mod tests {
         let signer = signer().also_signing(HeaderName::from_static("idempotency-key"));
         let hash = signer.body_hash(b"{}");
         let signed = signer
-            .sign(&Method::POST, &target("/", &[]), &template, &hash, &keys(Some("tok")), suite_time())
+            .sign(&Method::POST, &target("/", &[]), template.clone(), &hash, &keys(Some("tok")), suite_time())
             .unwrap();
         assert_eq!(
             names(&signed),
@@ -478,7 +422,7 @@ mod tests {
         let signer = signer();
         let hash = signer.body_hash(b"");
         let signed = signer
-            .sign(&Method::GET, &target("/", &[]), &template, &hash, &keys(None), suite_time())
+            .sign(&Method::GET, &target("/", &[]), template.clone(), &hash, &keys(None), suite_time())
             .unwrap();
         assert_eq!(names(&signed), "host;x-amz-date");
         assert_eq!(signed.headers().get_all("content-type").iter().count(), 2);
@@ -491,7 +435,7 @@ mod tests {
         let hash = signer.body_hash(b"");
         let sign = |template: &HeaderMap, token| {
             let at = suite_time();
-            signer.sign(&Method::GET, &target("/", &[]), template, &hash, &keys(token), at).unwrap()
+            signer.sign(&Method::GET, &target("/", &[]), template.clone(), &hash, &keys(token), at).unwrap()
         };
         let first = sign(&HeaderMap::new(), Some("old-session"));
         let again = sign(first.headers(), None);
@@ -505,7 +449,7 @@ mod tests {
         let signer = signer();
         let hash = signer.body_hash(b"");
         let sign = |at| {
-            signer.sign(&Method::GET, &target("/", &[]), &HeaderMap::new(), &hash, &keys(None), at).unwrap()
+            signer.sign(&Method::GET, &target("/", &[]), HeaderMap::new(), &hash, &keys(None), at).unwrap()
         };
         let (first, second) = (sign(suite_time()), sign(suite_time() + Duration::from_secs(420)));
         assert_eq!(first.headers()["x-amz-date"], "20150830T123600Z");
@@ -521,7 +465,7 @@ mod tests {
         let sign = |secret: &str| {
             let keys = Credentials::from_keys(KEY_ID, secret, None);
             let signed = signer
-                .sign(&Method::GET, &target("/", &[]), &HeaderMap::new(), &hash, &keys, suite_time())
+                .sign(&Method::GET, &target("/", &[]), HeaderMap::new(), &hash, &keys, suite_time())
                 .unwrap();
             signature(&signed).to_owned()
         };
@@ -537,7 +481,7 @@ mod tests {
         let sign = |signer: &Signer, at| {
             let target = target("/", &[]);
             let signed =
-                signer.sign(&Method::GET, &target, &HeaderMap::new(), &hash, &keys(None), at).unwrap();
+                signer.sign(&Method::GET, &target, HeaderMap::new(), &hash, &keys(None), at).unwrap();
             signature(&signed).to_owned()
         };
         let today = suite_time() + Duration::from_secs(86_400);
@@ -561,7 +505,7 @@ mod tests {
         ] {
             let keys = Credentials::from_keys(id, secret, token.map(str::to_owned));
             let found = signer
-                .sign(&Method::GET, &target("/", &[]), &HeaderMap::new(), &hash, &keys, suite_time())
+                .sign(&Method::GET, &target("/", &[]), HeaderMap::new(), &hash, &keys, suite_time())
                 .unwrap_err();
             assert_eq!(found, fault);
             assert!(!format!("{found} {found:?}").contains("hunter2"));
@@ -574,7 +518,7 @@ mod tests {
         let hash = signer.body_hash(b"");
         let date = |at| {
             let signed =
-                signer.sign(&Method::GET, &target("/", &[]), &HeaderMap::new(), &hash, &keys(None), at);
+                signer.sign(&Method::GET, &target("/", &[]), HeaderMap::new(), &hash, &keys(None), at);
             signed.unwrap().headers()["x-amz-date"].to_str().unwrap().to_owned()
         };
         let epoch = SystemTime::UNIX_EPOCH;
@@ -594,7 +538,7 @@ mod tests {
                 let hash = signer.body_hash(body);
                 let none = HeaderMap::new();
                 let signed =
-                    signer.sign(&method, &target("/", &[]), &none, &hash, &keys(None), suite_time()).unwrap();
+                    signer.sign(&method, &target("/", &[]), none, &hash, &keys(None), suite_time()).unwrap();
                 let expected =
                     second_opinion(&method, &target("/", &[]), &[], body, &keys(None), suite_time());
                 assert_eq!(signature(&signed), expected, "{method}");
@@ -608,7 +552,7 @@ mod tests {
             let signer = Signer::new("eu-central-1", service).unwrap();
             let hash = signer.body_hash(b"{}");
             signer
-                .sign(&Method::POST, &target("/", &[]), &HeaderMap::new(), &hash, &keys(None), suite_time())
+                .sign(&Method::POST, &target("/", &[]), HeaderMap::new(), &hash, &keys(None), suite_time())
                 .unwrap()
         };
         let lattice = sign("vpc-lattice-svcs");
@@ -647,7 +591,7 @@ mod tests {
             signer.sign(
                 &Method::POST,
                 &target,
-                &HeaderMap::new(),
+                HeaderMap::new(),
                 &hash,
                 &keys(Some("the-token")),
                 suite_time(),

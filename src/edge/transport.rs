@@ -65,7 +65,8 @@ impl Transport {
                 self.failed(&lease, Fate::Lost(fate_of_body(&error)), Some(status), error, timeout)
             }
             _ => {
-                self.pool.give_back(&lease, self.ambient.now(), true);
+                let now = self.ambient.now();
+                self.pool.give_back(&lease, now, true);
                 Exchanged::Answered {
                     status,
                     headers,
@@ -74,6 +75,7 @@ impl Transport {
                     broken: matches!(ended, Ended::Broken(_)),
                     sent: lease.began,
                     received,
+                    ended: now,
                 }
             }
         }
@@ -139,6 +141,8 @@ pub(crate) enum Exchanged {
         sent: Moment,
         /// When the head of the answer was there.
         received: Moment,
+        /// When the last byte of its body was there.
+        ended: Moment,
     },
     /// The request was written, or may have been, and no whole answer came back.
     Lost {

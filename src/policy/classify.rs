@@ -19,7 +19,7 @@ pub enum Class {
     BadGateway,
     /// 403: the credential names another Region or service, or the header is not whole: a setting.
     BadScope,
-    /// A success whose body is over the limit on what is read.
+    /// A success whose body is over the limit on what is read, or an answer with more header lines than are read.
     BodyTooLarge,
     /// 503 of a callee's guard: no time was left, so it did not begin.
     CalleeOutOfTime,
@@ -276,6 +276,8 @@ pub fn classify(outcome: &Outcome<'_>) -> Class {
     match outcome {
         Outcome::Answered(answer) => classify_answer(answer),
         Outcome::Lost { how: Loss::TimedOut, .. } => Class::AttemptTimedOut,
+        // The same would come again: it is an answer, and more than is read.
+        Outcome::Lost { how: Loss::HeadTooLarge, .. } => Class::BodyTooLarge,
         Outcome::Lost { how: Loss::Connection | Loss::Garbage | Loss::Truncated, .. } => {
             Class::ConnectionLost
         }

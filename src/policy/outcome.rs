@@ -62,6 +62,8 @@ pub enum Loss {
     Connection,
     /// What came back is not HTTP.
     Garbage,
+    /// An answer came whose head is longer than is read: over a hundred header lines.
+    HeadTooLarge,
     /// The attempt's time ran out.
     TimedOut,
     /// The body ended before its announced end.
@@ -75,6 +77,7 @@ impl Loss {
         match self {
             Loss::Connection => "the connection ended without an answer",
             Loss::Garbage => "what came back is not HTTP",
+            Loss::HeadTooLarge => "an answer came with more header lines than are read",
             Loss::TimedOut => "no whole answer in time",
             Loss::Truncated => "the body ended before its announced end",
         }

@@ -106,7 +106,7 @@ fn the_published_vectors_come_out_as_published_byte_for_byte() {
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_440_938_160);
         let credentials = vector.credentials();
         let signed =
-            signer.sign(&request.method, &target, &request.headers, &hash, &credentials, at).unwrap();
+            signer.sign(&request.method, &target, request.headers.clone(), &hash, &credentials, at).unwrap();
         assert_eq!(
             signed.headers()[AUTHORIZATION].to_str().unwrap(),
             request.authorization,

@@ -138,7 +138,7 @@ async fn the_signed_host_is_the_host_on_the_wire() {
     let hash = signer.body_hash(b"");
     let keys = Credentials::from_keys("AKID", "secret", None);
     let at = crate::policy::moment::some_moment().wall;
-    let signed = signer.sign(&Method::GET, &target(&peer), &HeaderMap::new(), &hash, &keys, at).unwrap();
+    let signed = signer.sign(&Method::GET, &target(&peer), HeaderMap::new(), &hash, &keys, at).unwrap();
     let headers = signed.into_headers();
     assert!(!headers.contains_key(HOST));
     transport().exchange(&Method::GET, &target(&peer), headers, Bytes::new(), PLENTY, LIMITS).await;
