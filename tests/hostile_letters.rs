@@ -173,7 +173,8 @@ fn the_file_sink_is_not_starved_by_the_thread_that_waits_for_it() {
             calls.spawn(async move { failed(&client, |call| call).await.is_circuit_open() });
         }
         calls.join_all().await;
-        std::fs::read_to_string(&path).unwrap().lines().count()
+        let text = std::fs::read_to_string(&path).unwrap();
+        text.lines().filter(|line| !line.is_empty()).count()
     });
     std::fs::remove_file(&path).unwrap();
     assert_eq!(stored, 8, "a call ends when its letter is stored, and none waits in vain");

@@ -1,7 +1,7 @@
 //! The few things that a file of letters asks of the disk.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 /// Opens files, and makes their names last.
@@ -14,8 +14,6 @@ pub(super) trait Disk: Send + Sync {
 
 /// A file that is appended to.
 pub(super) trait Log {
-    /// Whether the last line has no end.
-    fn is_torn(&mut self) -> io::Result<bool>;
     /// Appends with one write; says how much of it went in.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
     /// Makes what was written outlast a crash.
@@ -28,7 +26,7 @@ pub(super) struct RealDisk;
 impl Disk for RealDisk {
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Log>, bool)> {
         let mut options = OpenOptions::new();
-        options.append(true).read(true);
+        options.append(true);
         match options.open(path) {
             Ok(file) => return Ok((Box::new(file), false)),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -52,16 +50,6 @@ impl Disk for RealDisk {
 }
 
 impl Log for File {
-    fn is_torn(&mut self) -> io::Result<bool> {
-        if self.seek(SeekFrom::End(0))? == 0 {
-            return Ok(false);
-        }
-        self.seek(SeekFrom::End(-1))?;
-        let mut last = [0];
-        self.read_exact(&mut last)?;
-        Ok(last != *b"\n")
-    }
-
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Write::write(self, bytes)
     }

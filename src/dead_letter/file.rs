@@ -16,7 +16,8 @@ use tokio::runtime::Handle;
 /// A file of letters, a line of JSON each, which is only ever appended to.
 ///
 /// A letter is acknowledged as stored when its data is on the disk, and the file's name too where the file is new; a crash
-/// loses none of those. A line that a crash tore is passed over when the file is read, and closed off by the next append.
+/// loses none of those. A line that a crash or a full disk tore is passed over when the file is read, and harms none that
+/// comes after it: every line is written with a line end before it too, which is why empty ones stand between them.
 /// Several processes of one machine may append to one file; not over a network file system, whose appends are not atomic.
 /// On a Lambda the disk goes with the sandbox: there a queue is the better sink.
 ///
@@ -123,15 +124,13 @@ impl fmt::Debug for FileSink {
 impl Inner {
     /// Appends one line with one write, and returns when it is on the disk.
     fn append(&self, line: &impl Serialize) -> io::Result<()> {
-        let mut bytes = Vec::new();
+        // The line's own beginning, so that what another process tore in the meantime does not run into it.
+        let mut bytes = vec![b'\n'];
         serde_json::to_writer(&mut bytes, line).map_err(io::Error::from)?;
         bytes.push(b'\n');
         lines::check_length(bytes.len())?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut file, made) = self.disk.open(&self.path)?;
-        if file.is_torn()? {
-            bytes.insert(0, b'\n');
-        }
         let written = loop {
             match file.write(&bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

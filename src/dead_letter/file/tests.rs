@@ -16,6 +16,8 @@ struct State {
     bytes: Vec<u8>,
     fails: &'static str,
     takes_at_most: Option<usize>,
+    /// What another process gets in just before the next write.
+    torn_before_the_next: &'static [u8],
 }
 
 impl Diary {
@@ -47,13 +49,11 @@ impl Disk for Diary {
 }
 
 impl Log for Diary {
-    fn is_torn(&mut self) -> io::Result<bool> {
-        Ok(self.0.lock().unwrap().bytes.last().is_some_and(|last| *last != b'\n'))
-    }
-
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.does("written")?;
         let mut state = self.0.lock().unwrap();
+        let torn = std::mem::take(&mut state.torn_before_the_next);
+        state.bytes.extend(torn);
         let taken = bytes.len().min(state.takes_at_most.unwrap_or(usize::MAX));
         state.bytes.extend(&bytes[..taken]);
         Ok(taken)
@@ -109,6 +109,19 @@ async fn a_short_write_is_not_acknowledged_and_its_torn_line_harms_no_other() {
     let bytes = diary.0.lock().unwrap().bytes.clone();
     let (ids, skipped) = lines::read(&*bytes, |letter| letter.id).unwrap();
     assert_eq!((ids, skipped), (vec!["a".to_owned(), "c".to_owned()], 1));
+}
+
+#[tokio::test]
+async fn a_line_that_another_process_tears_at_the_last_moment_harms_no_letter_after_it() {
+    let diary = Diary::default();
+    let (mine, other) = (diary.sink(), diary.sink());
+    mine.store(letter("a")).await.unwrap();
+    // The disk is full for a moment, after `other` has opened the file and before it writes.
+    diary.0.lock().unwrap().torn_before_the_next = b"\n{\"schema_version\":1,\"id\":\"torn";
+    other.store(letter("b")).await.unwrap();
+    let bytes = diary.0.lock().unwrap().bytes.clone();
+    let (ids, skipped) = lines::read(&*bytes, |letter| letter.id).unwrap();
+    assert_eq!((ids, skipped), (vec!["a".to_owned(), "b".to_owned()], 1));
 }
 
 /// A directory of the test's own, gone when the test ends.
