@@ -1,8 +1,10 @@
 //! All that touches a socket, a clock or dice.
 //!
-//! To read in order: `target` (with `path`), the one URL; `sigv4` (with `canonical`), its signature; `credentials` (with
-//! `credential_state`, and `environment`, a provider), whose it is; `clock_skew`, when it is made; `transport` (with
-//! `pool`, `tls`, `body`, and `sort`, for what goes wrong), how it is sent. `lent` gives the same HTTP client to the AWS
+//! To read in order: `order`, what all attempts of a call begin from; `target` (with `path`), the one URL; `sigv4` (with
+//! `canonical` and `signing_key`), its signature; `credentials` (with `credential_state`, and `environment`, a provider), whose
+//! it is, and `user_token`, for which user; `clock_skew`, when it is made; `transport` (with `pool`, `tls`, `body`, and `sort`,
+//! for what goes wrong), how it is sent. `exchange` joins these to what the loop asks for, and `redact` takes out what
+//! nobody may see afterwards. `lent` gives the same HTTP client to the AWS
 //! credential chain, `fault` says what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
 
 pub(crate) mod ambient;

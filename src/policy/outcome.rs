@@ -35,7 +35,8 @@ pub struct Answer<'a> {
     pub broken: bool,
     /// How many seconds the gateway's clock is ahead of ours (behind, if negative), where the answer tells.
     pub clock_gap: Option<i64>,
-    /// How many seconds after signing the gateway's `Date` is (before, if negative), where the answer has one.
+    /// How many seconds after signing the gateway's `Date` is (before, if negative), where the answer has one and is no
+    /// success: only a refusal is judged by it.
     pub signature_age: Option<i64>,
     /// The wall clock corrected by what is known of the gateway's clock, when the answer came.
     pub gateway_now: SystemTime,
