@@ -119,7 +119,8 @@ impl Call {
         self
     }
 
-    /// Sets the body: bytes, or a `String`, or what else becomes [`Bytes`]. It is kept whole and sent byte for byte on every attempt; at most 10,485,760 bytes by default.
+    /// Sets the body: bytes, or a `String`, or what else becomes [`Bytes`]. It is kept whole and sent byte for byte on every
+    /// attempt; at most 10,485,760 bytes by default.
     pub fn body(mut self, body: impl Into<Bytes>) -> Call {
         self.draft.body = body.into();
         self.draft.is_json = false;
@@ -252,6 +253,7 @@ impl Call {
         if self.unkeyed {
             return Err(unkeyed());
         }
+        self.shared.check_user(self.origin.as_ref(), self.draft.user_token.is_some())?;
         self.overrides.check()?;
         let settings = self.overrides.over(&self.shared.settings);
         settings.check()?;

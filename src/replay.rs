@@ -17,8 +17,9 @@ impl ServiceClient {
     /// Makes a call of a letter again: the same method, path, query, headers, body, idempotency key, correlation id and hop,
     /// signed anew, with the attempts counted from 1.
     ///
-    /// A user token and the letter's `withheld_headers` are not in it: they have to be given to the call again where they are
-    /// needed. Times and counts are this client's. A letter without a key that may have been carried out needs
+    /// A user token and the letter's `withheld_headers` are not in it. Where the letter's call had a token, it is not sent
+    /// before it is given one again ([`Call::user_token`], or the client's source): what was asked in a user's name is not
+    /// asked in the service's own. The other withheld headers have to be given where they are needed. Times and counts are this client's. A letter without a key that may have been carried out needs
     /// [`Call::allow_unkeyed`] before it is sent; a safe method, or one that the callee recognises by reference, does not.
     /// Where the first attempt is older than
     /// [`idempotency_window`](crate::ClientBuilder::idempotency_window) a warning says that the key no longer protects.

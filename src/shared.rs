@@ -37,6 +37,18 @@ impl Shared {
         IdempotencyKey::from_uuid(fresh_uuid(&*self.gates.ambient))
     }
 
+    /// A letter of a call in a user's name is not sent again in the service's own.
+    pub(crate) fn check_user(&self, origin: Option<&Origin>, has_token: bool) -> Result<(), Error> {
+        let name = self.names.user_token.as_str();
+        let had_one =
+            origin.is_some_and(|origin| origin.withheld_headers.iter().any(|header| header == name));
+        if had_one && !has_token && self.edge.user_tokens.is_none() {
+            let reason = "the letter's call had one, which no letter keeps: give it again";
+            return Err(Error::configuration("user_token", reason));
+        }
+        Ok(())
+    }
+
     /// Keeps with its error what a failed call was, and hands its letter to the sink.
     pub(crate) async fn bury(&self, mut error: Error, order: Order, afterlife: Afterlife) -> Error {
         let query = order.target.query().to_owned();
@@ -120,31 +132,11 @@ impl Names {
 fn header_name(field: &'static str, name: &str, default: &HeaderName) -> Result<HeaderName, Error> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| Error::configuration(field, "not a header name (RFC 9110, 5.1)"))?;
-    let taken = headers::is_reserved(&parsed, &headers::IDEMPOTENCY_KEY, &headers::USER_TOKEN)
-        || MEANINGFUL.contains(&parsed.as_str())
-        || parsed.as_str().starts_with("content-")
-        || parsed.as_str().starts_with("accept");
-    if taken && parsed != *default {
+    if headers::has_another_meaning(&parsed, default) {
         return Err(Error::configuration(field, "the name has another meaning"));
     }
     Ok(parsed)
 }
-
-/// Names that gateways, proxies, tracers or callees act upon, besides those that no caller may set.
-const MEANINGFUL: [&str; 12] = [
-    "age",
-    "cookie",
-    "date",
-    "origin",
-    "referer",
-    "traceparent",
-    "tracestate",
-    "user-agent",
-    "via",
-    "x-amzn-trace-id",
-    "x-apigw-api-id",
-    "x-should-retry",
-];
 
 #[cfg(test)]
 mod tests {

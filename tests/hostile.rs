@@ -5,6 +5,9 @@
     reason = "faults of time need times to be wrong by; no test depends on their values"
 )]
 
+#[path = "support/log.rs"]
+mod log;
+
 use aws_credential_types::provider::{ProvideCredentials, future};
 use eastwest::policy::backoff::Backoff;
 use eastwest::policy::breaker::BreakerSettings;
@@ -17,8 +20,8 @@ use eastwest::{
     UserTokenSource,
 };
 use http::StatusCode;
+use log::Log;
 use std::future::Future;
-use std::io::Write;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -57,29 +60,8 @@ async fn gateway(script: impl IntoIterator<Item = Reply>) -> FakeGateway {
         .unwrap()
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + 'static {
-        let writer = self.clone();
-        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish()
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+fn subscriber(log: &Log) -> impl tracing::Subscriber + Send + Sync + 'static {
+    tracing_subscriber::fmt().with_ansi(false).with_writer(log.writer()).finish()
 }
 
 /// One failed call whose answer bears this request id, and what was logged of it.
@@ -87,7 +69,7 @@ fn logged_with_request_id(id: &str) -> String {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.subscriber());
+    let _guard = tracing::subscriber::set_default(subscriber(&log));
     let call = || {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let gateway = gateway([Reply::json(400, "{}").header("x-amzn-requestid", id)]).await;
@@ -98,7 +80,7 @@ fn logged_with_request_id(id: &str) -> String {
     // Another test's thread may have been the first at an event, with nobody listening, and that is remembered.
     call();
     tracing::callsite::rebuild_interest_cache();
-    log.0.lock().unwrap().clear();
+    log.clear();
     call();
     log.text()
 }

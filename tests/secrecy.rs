@@ -2,26 +2,14 @@
 //! is the whole process's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
+#[path = "support/log.rs"]
+mod heard;
+
 use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::testing::{FakeGateway, ManualClock, Reply};
 use eastwest::{CallContext, ServiceClient};
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use heard::Log;
 use tracing_subscriber::fmt::format::FmtSpan;
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 const KEY_ID: &str = "AKIDSECRECY";
 const SECRET: &str = "secret-access-key-of-the-test";
@@ -31,11 +19,10 @@ const USER_TOKEN: &str = "user-token-of-the-test";
 #[tokio::test]
 async fn a_subscriber_at_trace_never_sees_a_secret() {
     let log = Log::default();
-    let writer = log.clone();
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_span_events(FmtSpan::FULL)
-        .with_writer(move || writer.clone())
+        .with_writer(log.writer())
         .init();
     tracing::trace!("the subscriber listens");
     log::trace!("and what is written to the older facade is heard too");
@@ -87,7 +74,7 @@ async fn a_subscriber_at_trace_never_sees_a_secret() {
         }
     }
     tracing::info!("{client:?}");
-    let text = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let text = log.text();
     assert!(text.contains("the older facade"));
     assert!(text.contains("the subscriber listens") && text.contains("retrying"), "the log is the one");
     assert!(gateway.attempts().len() >= scripts_and_retries(), "the calls were made");

@@ -1,13 +1,14 @@
 //! The demands that a callee makes of a request, in one value.
 
+use crate::callee::demands::{Demand, Door, correlation_id, deadline, inbound_hop, inbound_key};
 use crate::callee::events::{event_headers, event_method};
-use crate::callee::refusal::{Refusal, RefusalKind};
-use crate::context::inbound::{Field, Inbound};
-use crate::context::{CallContext, CorrelationId, HopCount, IdempotencyKey, MAX_HOPS, Parts, headers};
+use crate::callee::refusal::Refusal;
+use crate::context::inbound::Inbound;
+use crate::context::{CallContext, Parts, headers};
 use crate::edge::ambient::{Ambient, system};
 use http::HeaderName;
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a callee demands of a request before it works.
 ///
@@ -79,13 +80,20 @@ impl Guard {
 
     /// Sets the name of the header that carries the idempotency key; `x-idempotency-key` by default.
     ///
-    /// It must be what the callers' [`ClientBuilder::idempotency_header`](crate::ClientBuilder::idempotency_header) says.
-    pub fn idempotency_header(mut self, name: HeaderName) -> Guard {
+    /// It must be what the callers' [`ClientBuilder::idempotency_header`](crate::ClientBuilder::idempotency_header) says,
+    /// and is held to the same rule.
+    ///
+    /// # Errors
+    /// [`HeaderTaken`] where the name means something else already: `x-hop-count`, `authorization`, `content-type`, `date`.
+    pub fn idempotency_header(mut self, name: HeaderName) -> Result<Guard, HeaderTaken> {
+        if headers::has_another_meaning(&name, &headers::IDEMPOTENCY_KEY) {
+            return Err(HeaderTaken(name));
+        }
         self.key_header = name;
-        self
+        Ok(self)
     }
 
-    /// Refuses, with 503 and [`NoTimeLeft`](RefusalKind::NoTimeLeft), a request whose caller will not wait so long for
+    /// Refuses, with 503 and [`NoTimeLeft`](crate::callee::RefusalKind::NoTimeLeft), a request whose caller will not wait so long for
     /// the work; the answer's way back, 30 ms, is not part of it. Zero by default.
     ///
     /// A request that does not say how long its caller waits is not refused.
@@ -201,97 +209,15 @@ impl Default for Guard {
     }
 }
 
-/// Who comes in where a function stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
-    /// Outsiders, who do not count hops, and other services.
-    Front,
-    /// Other services only.
-    Inner,
-}
+/// A header name that cannot be the idempotency key's, because it has another meaning.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the header `{0}` has another meaning: it cannot carry an idempotency key")]
+pub struct HeaderTaken(HeaderName);
 
-/// Whether this very request must carry a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Demand {
-    Key,
-    NoKey,
-}
-
-fn inbound_hop(hop_count: &Field, door: Door) -> Result<Option<HopCount>, RefusalKind> {
-    let hop = match hop_count {
-        Field::Absent if door == Door::Front => return Ok(None),
-        Field::Absent => return Err(RefusalKind::MissingHopCount),
-        Field::One(text) => HopCount::parse(text),
-        Field::Unusable => None,
-    };
-    match hop {
-        None => Err(RefusalKind::InvalidHopCount),
-        Some(hop) if hop.get() >= MAX_HOPS => Err(RefusalKind::HopBudgetExhausted),
-        Some(hop) => Ok(Some(hop)),
+impl HeaderTaken {
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &HeaderName {
+        &self.0
     }
 }
-
-fn inbound_key(key: &Field, demand: Demand) -> Result<Option<IdempotencyKey>, RefusalKind> {
-    match key {
-        Field::Absent if demand == Demand::Key => Err(RefusalKind::MissingIdempotencyKey),
-        Field::Absent => Ok(None),
-        Field::One(key) => {
-            IdempotencyKey::from_bytes(key).map(Some).map_err(|_| RefusalKind::InvalidIdempotencyKey)
-        }
-        Field::Unusable => Err(RefusalKind::InvalidIdempotencyKey),
-    }
-}
-
-/// When the caller stops waiting, as far as it says so in a way that can be read.
-fn deadline(time_budget: &Field, least: Duration, now: Instant) -> Result<Option<Instant>, RefusalKind> {
-    let Some(budget) = time_budget.one().and_then(whole_millis) else {
-        return Ok(None);
-    };
-    let left = budget.saturating_sub(WAY_BACK);
-    if left.is_zero() || left < least {
-        return Err(RefusalKind::NoTimeLeft);
-    }
-    // A deadline past what the clock can say is as good as none.
-    Ok(now.checked_add(left))
-}
-
-fn correlation_id(id: &Field) -> Result<CorrelationId, Untold> {
-    match id {
-        Field::Absent => Err(Untold::Missing),
-        Field::One(id) => CorrelationId::from_bytes(id).map_err(|_| Untold::Unusable),
-        Field::Unusable => Err(Untold::Unusable),
-    }
-}
-
-/// Why there is no inbound correlation id.
-#[derive(Clone, Copy, Debug)]
-enum Untold {
-    Missing,
-    Unusable,
-}
-
-impl Untold {
-    /// Makes a fresh id, and says so where the chain's log breaks off. The old one is never repeated: it may forge lines.
-    fn replace(self, ambient: &dyn Ambient) -> CorrelationId {
-        let fresh = CorrelationId::fresh_in(ambient);
-        if let Untold::Unusable = self {
-            tracing::warn!(
-                correlation_id = fresh.as_str(),
-                "the inbound x-correlation-id is invalid or there are two: replaced by a fresh one"
-            );
-        }
-        fresh
-    }
-}
-
-/// Reads whole milliseconds, ASCII digits only. More than 64 bits hold is no bound, as if nothing were said.
-fn whole_millis(text: &[u8]) -> Option<Duration> {
-    if !text.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let millis = std::str::from_utf8(text).ok()?.parse().ok()?;
-    Some(Duration::from_millis(millis))
-}
-
-/// What the answer needs for its way back, taken off what the caller says it will wait.
-const WAY_BACK: Duration = Duration::from_millis(30);

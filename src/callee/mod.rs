@@ -84,6 +84,7 @@
 //! ```
 
 pub(crate) mod answer;
+mod demands;
 mod events;
 mod guard;
 mod refusal;
@@ -93,7 +94,7 @@ mod service;
 mod tests;
 
 pub use events::{event_headers, event_method};
-pub use guard::Guard;
+pub use guard::{Guard, HeaderTaken};
 pub use refusal::{Refusal, RefusalKind};
 #[cfg(feature = "tower")]
 pub use service::{GuardFuture, GuardLayer, GuardService, layer};

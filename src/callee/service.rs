@@ -16,7 +16,7 @@ use tracing::instrument::{Instrument, Instrumented};
 ///
 /// The service answers `http::Response<B>` with any body that can be made of a `String`: axum's and `lambda_http`'s
 /// `Body`, `Bytes`, `http_body_util::Full<Bytes>`. A request that is accepted is served in a span `inbound call` with
-/// `hop`, `correlation_id` and `has_idempotency_key`.
+/// `hop`, `correlation_id` and `idempotency_key`.
 ///
 /// Leave a route that is called from outside the chain, a health check for one, out of the layer; and behind
 /// `lambda_http` add what only Lambda knows:
@@ -91,7 +91,7 @@ where
             otel.kind = "server",
             hop = context.hop(),
             correlation_id = context.correlation_id(),
-            has_idempotency_key = context.inbound_idempotency_key().is_some(),
+            idempotency_key = context.inbound_idempotency_key().map(|key| key.as_str()),
         );
         request.extensions_mut().insert::<CallContext>(context);
         let served = span.in_scope(|| self.inner.call(request));

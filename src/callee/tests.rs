@@ -1,6 +1,6 @@
 //! What the guard promises, header by header.
 
-use super::guard::Demand;
+use super::demands::Demand;
 use super::*;
 use crate::context::inbound::Inbound;
 use crate::context::{CorrelationId, MAX_HOPS, headers};
@@ -405,11 +405,23 @@ fn without_a_demand_for_a_key_one_that_is_there_must_be_valid() {
 
 #[test]
 fn the_key_is_read_from_the_header_that_was_named_and_from_no_other() {
-    let guard = Guard::new().idempotency_header(HeaderName::from_static("idempotency-key"));
+    let guard = Guard::new().idempotency_header(HeaderName::from_static("idempotency-key")).unwrap();
     let context = guard.accept("POST", [HOP, ("Idempotency-Key", "k"), ("x-idempotency-key", "")]).unwrap();
     assert_eq!(context.inbound_idempotency_key().unwrap().as_str(), "k");
     let accepted = guard.accept("POST", [HOP, ("x-idempotency-key", "k")]);
     assert_eq!(kind_of(accepted), Some(RefusalKind::MissingIdempotencyKey));
+}
+
+#[test]
+fn a_header_with_another_meaning_cannot_carry_the_key() {
+    for name in
+        ["x-hop-count", "authorization", "content-type", "date", "x-amz-date", "connection", "traceparent"]
+    {
+        let taken = Guard::new().idempotency_header(HeaderName::from_static(name)).unwrap_err();
+        assert_eq!(taken.name(), name);
+        assert!(taken.to_string().contains(name));
+    }
+    assert!(Guard::new().idempotency_header(HeaderName::from_static("x-idempotency-key")).is_ok());
 }
 
 #[test]

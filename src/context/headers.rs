@@ -45,6 +45,17 @@ pub(crate) fn is_reserved(name: &HeaderName, idempotency_key: &HeaderName, user_
         || RESERVED_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
 }
 
+/// Whether a name that an owner chose for the header called `default` by itself means something else already: to this
+/// client, to the connection, or to those that a request passes.
+pub(crate) fn has_another_meaning(name: &HeaderName, default: &HeaderName) -> bool {
+    let text = name.as_str();
+    let taken = is_reserved(name, &IDEMPOTENCY_KEY, &USER_TOKEN)
+        || MEANINGFUL.contains(&text)
+        || text.starts_with("content-")
+        || text.starts_with("accept");
+    taken && name != default
+}
+
 /// What the signature, the message's framing or the connection owns (RFC 9110, sections 7.2, 7.6.1, 8.6 and 10.1.1),
 /// and a header that would make another method of the one that the retry rules saw.
 const RESERVED: [&str; 11] = [
@@ -63,6 +74,22 @@ const RESERVED: [&str; 11] = [
 
 /// `x-amz-` is the signature's; `x-amzn-trace-id` does not begin with it.
 const RESERVED_PREFIXES: [&str; 2] = ["proxy-", "x-amz-"];
+
+/// Names that gateways, proxies, tracers or callees act upon, besides those that no caller may set.
+const MEANINGFUL: [&str; 12] = [
+    "age",
+    "cookie",
+    "date",
+    "origin",
+    "referer",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "via",
+    "x-amzn-trace-id",
+    "x-apigw-api-id",
+    "x-should-retry",
+];
 
 #[cfg(test)]
 mod tests {

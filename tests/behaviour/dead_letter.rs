@@ -1,11 +1,14 @@
 //! A call that was given up leaves a letter, and the letter makes the same call again.
 
+use crate::log::Log;
 use crate::rig::{Rig, SECRET, SHORT, TOKEN, builder};
 use eastwest::dead_letter::{DeadLetter, DeadLetterSink, FileSink, StoreFuture};
 use eastwest::policy::breaker::BreakerSettings;
 use eastwest::testing::{RecordedAttempt, Reply};
-use eastwest::{Call, CallContext, Error, ErrorKind, ServiceClient, StopReason, callee};
-use std::io::Write;
+use eastwest::{
+    Call, CallContext, Error, ErrorKind, ServiceClient, StopReason, UserToken, UserTokenFuture,
+    UserTokenSource, callee,
+};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -93,16 +96,43 @@ async fn a_replay_is_the_same_call_signed_anew_with_its_attempts_from_1() {
 
     rig.gateway.script("POST", "/orders/a%20b/c%2Fd", [Reply::unavailable(), Reply::ok()]);
     rig.clock.advance(Duration::from_secs(60));
-    let answer = rig.client().replay(&letter).unwrap().send().await.unwrap();
-    assert_eq!(answer.attempts().len(), 2);
+    let replay = rig.client().replay(&letter).unwrap().user_token("another-token");
+    assert_eq!(replay.send().await.unwrap().attempts().len(), 2);
     let replayed = &rig.attempts()[4];
     assert_eq!(essence(replayed), essence(&first));
     assert_eq!(replayed.header("x-attempt-count"), Some("1"));
     assert_ne!(replayed.header("authorization"), first.header("authorization"));
     // What is not in the letter is not made up.
-    for name in ["cookie", "x-api-key", "x-identity", "x-user-token"] {
+    for name in ["cookie", "x-api-key", "x-identity"] {
         assert!(first.header(name).is_some() && replayed.header(name).is_none(), "{name}");
     }
+    assert_eq!(replayed.header("x-user-token"), Some("another-token"));
+}
+
+#[tokio::test]
+async fn what_was_asked_in_a_users_name_is_not_asked_again_without_a_user() {
+    struct Session;
+    impl UserTokenSource for Session {
+        fn user_token<'a>(&'a self, _: Option<&'a UserToken>) -> UserTokenFuture<'a> {
+            Box::pin(async { Ok(UserToken::new("token-of-the-source")?) })
+        }
+    }
+    let rig = Rig::answering([Reply::json(404, "{}"), Reply::ok()]).await;
+    let with_source = rig.builder().user_token_source(Session).build().unwrap();
+    let of_the_source = failed(&with_source, |call| call).await;
+    let rig_again = Rig::answering([Reply::json(404, "{}"), Reply::ok()]).await;
+    let of_the_call = failed(&rig_again.client(), |call| call.user_token("token-of-the-call")).await;
+    for (rig, error) in [(&rig, of_the_source), (&rig_again, of_the_call)] {
+        let letter = through_json(&error);
+        let refused = rig.client().replay(&letter).unwrap().send().await.unwrap_err();
+        assert_eq!((refused.kind(), refused.field()), (ErrorKind::Configuration, Some("user_token")));
+        assert_eq!(rig.seen(), 1);
+        rig.client().replay(&letter).unwrap().user_token("token-anew").send().await.unwrap();
+        assert_eq!(rig.attempts()[1].header("x-user-token"), Some("token-anew"));
+    }
+    let letter = through_json(&failed(&with_source, |call| call.segment("gone")).await);
+    let error = with_source.replay(&letter).unwrap().send().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Route);
 }
 
 #[tokio::test]
@@ -247,38 +277,17 @@ async fn the_letter_of_a_failed_replay_takes_the_place_of_the_first_and_is_no_mo
     assert_eq!(*shelf.0.lock().unwrap(), [first, again]);
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Log {
-    /// Collects what is told on this thread until the guard is dropped.
-    fn listening(&self) -> tracing::subscriber::DefaultGuard {
-        let writer = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_max_level(tracing::Level::WARN)
-            .with_writer(move || writer.clone());
-        tracing::subscriber::set_default(subscriber.finish())
-    }
-
-    fn lines_with(&self, text: &str) -> usize {
-        String::from_utf8(self.0.lock().unwrap().clone())
-            .unwrap()
-            .lines()
-            .filter(|line| line.contains(text))
-            .count()
-    }
+/// Collects what is told on this thread until the guard is dropped.
+fn listening(log: &Log) -> tracing::subscriber::DefaultGuard {
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(log.writer());
+    tracing::subscriber::set_default(subscriber.finish())
 }
 
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+fn lines_with(log: &Log, text: &str) -> usize {
+    log.text().lines().filter(|line| line.contains(text)).count()
 }
 
 #[tokio::test]
@@ -286,8 +295,8 @@ async fn a_replay_after_the_idempotency_window_warns() {
     let rig = Rig::answering([Reply::unavailable()]).await;
     let letter = failed(&rig.client(), |call| call).await.dead_letter().unwrap();
     let log = Log::default();
-    let _listening = log.listening();
-    let warnings = || log.lines_with("the key no longer protects");
+    let _listening = listening(&log);
+    let warnings = || lines_with(&log, "the key no longer protects");
     rig.clock.advance(Duration::from_secs(3_500));
     let _ = rig.client().replay(&letter).unwrap();
     assert_eq!(warnings(), 0);
@@ -308,11 +317,11 @@ async fn a_sink_that_fails_hides_nothing_and_is_reported() {
     let rig = Rig::answering([Reply::unavailable()]).await;
     let client = rig.builder().dead_letter_sink(Broken).build().unwrap();
     let log = Log::default();
-    let _listening = log.listening();
+    let _listening = listening(&log);
     let error = failed(&client, |call| call).await;
     assert_eq!(error.stop_reason(), Some(StopReason::AttemptsExhausted));
     assert!(error.dead_letter().is_some());
-    assert_eq!(log.lines_with("no room left"), 1);
+    assert_eq!(lines_with(&log, "no room left"), 1);
 }
 
 #[tokio::test]

@@ -12,12 +12,13 @@ mod headers;
 mod http2;
 mod identity;
 mod layer;
+#[path = "../support/log.rs"]
+mod log;
 mod nearest_layer;
 mod refine;
 mod retry;
 mod retry_after;
 mod rig;
-
 mod service;
 mod signature;
 mod targets;
