@@ -108,3 +108,5 @@ pub(crate) async fn run<E: Exchange>(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,238 @@
+//! A world in which everything goes wrong: many calls of one client on a clock of its own, with faults, freezes, clocks that
+//! jump and callers that walk away, and what must hold checked at every step.
+//!
+//! A world is made of a number; the same number makes the same world. `EASTWEST_WORLD_CALLS` says how many calls are made in
+//! all, `EASTWEST_WORLD` makes one world alone, as the line that a failure prints does.
+
+mod callee;
+mod clock;
+mod record;
+mod scenes;
+
+use super::*;
+use crate::edge::path::Path;
+use crate::edge::sigv4::Signer;
+use crate::edge::target::BaseUrl;
+use crate::policy::backoff::Backoff;
+use crate::policy::breaker::BreakerSettings;
+use crate::policy::profile::Profile;
+use callee::Callee;
+use clock::{Clock, Fate, run_all};
+use http::{HeaderMap, HeaderValue, Method};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use record::{Record, Records};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+
+/// Calls of one client, made in lanes beside each other.
+struct World {
+    clock: Clock,
+    callee: Callee,
+    gates: Gates,
+    records: Records,
+    dice: Mutex<StdRng>,
+    capacity: Option<u32>,
+    breaker_ends: Duration,
+    lanes: usize,
+}
+
+/// What is chosen for one call.
+struct Choice {
+    terms: Terms,
+    bounds: Bounds,
+    method: Method,
+    /// How often the call is polled before its caller walks away.
+    patience: Option<u32>,
+    pause: Duration,
+}
+
+impl World {
+    fn new(number: u64) -> World {
+        let mut dice = StdRng::seed_from_u64(number);
+        let clock = Clock::new(StdRng::seed_from_u64(number ^ 0x5eed));
+        let ambient: Arc<dyn Ambient> = Arc::new(clock.clone());
+        let capacity = dice.random_bool(0.9).then(|| dice.random_range(0..6));
+        let open_for = millis(dice.random_range(1..3_000));
+        let breaker = BreakerSettings::default()
+            .with_failures_in_row(dice.random_range(1..20))
+            .with_minimum_outcomes(dice.random_range(1..40))
+            .with_probes(dice.random_range(1..4))
+            .with_successes_to_close(dice.random_range(1..3))
+            .with_open_for(open_for)
+            .with_open_cap(open_for * 3);
+        let records = Records::default();
+        World {
+            callee: Callee::new(clock.clone(), records.clone(), dice.random_range(0..1_000)),
+            gates: gates(&ambient, breaker, capacity.map_or_else(RetryBudget::off, RetryBudget::new)),
+            breaker_ends: open_for * 4,
+            lanes: if dice.random_bool(0.5) { 1 } else { dice.random_range(2..9) },
+            dice: Mutex::new(dice),
+            clock,
+            records,
+            capacity,
+        }
+    }
+
+    fn choose(&self) -> Choice {
+        let mut dice = self.dice.lock().unwrap();
+        let method = match dice.random_range(0..10) {
+            0 => Method::GET,
+            1 => Method::PUT,
+            _ => Method::POST,
+        };
+        let keyed = dice.random_bool(0.8);
+        let profile =
+            [Profile::interactive(), Profile::standard(), Profile::background()][dice.random_range(0..3)];
+        let total = profile.total_timeout().mul_f64(dice.random_range(0.01..1.5));
+        Choice {
+            terms: Terms {
+                max_attempts: dice.random_range(1..8),
+                attempt_timeout: profile.attempt_timeout().mul_f64(dice.random_range(0.1..1.0)),
+                backoff: Backoff::new(
+                    millis(dice.random_range(0..400)),
+                    millis(dice.random_range(0..900)),
+                    millis(dice.random_range(0..3_000)),
+                ),
+                server_error_retries: dice.random_range(0..4),
+                bad_gateway_retries: dice.random_range(0..3),
+                refinements: Arc::default(),
+                repeatable: keyed || method.is_idempotent(),
+            },
+            bounds: Bounds {
+                total,
+                deadline: dice
+                    .random_bool(0.2)
+                    .then(|| self.clock.now().monotonic + total.mul_f64(dice.random_range(0.0..1.2))),
+                min_attempt_time: profile.min_attempt_time(),
+            },
+            method,
+            patience: dice.random_bool(0.15).then(|| dice.random_range(1..14)),
+            pause: if dice.random_bool(0.5) { Duration::ZERO } else { millis(dice.random_range(0..2_000)) },
+        }
+    }
+
+    /// Makes one call and looks at what became of it.
+    async fn call(&self, number: usize) {
+        let choice = self.choose();
+        if !choice.pause.is_zero() {
+            self.clock.sleep(choice.pause).await;
+        }
+        let id = format!("call-{number}");
+        let order = order(&choice.method, &id);
+        let begun = self.clock.now();
+        let before = self.gates.budget.available_tenths();
+        self.records.begin(&id, Record::new(&choice.terms, &choice.method, choice.bounds, begun));
+        let teller = Teller::new(
+            (&order.method, order.target.path()),
+            choice.terms.repeatable,
+            begun,
+            (id.clone(), choice.terms.repeatable.then(|| format!("key-{number}"))),
+        );
+        let work = run(&self.callee, &self.gates, &order, (&choice.terms, choice.bounds), teller);
+        let fate = Fate::of(work, choice.patience).await;
+        let record = self.records.end(&id);
+        record.check(fate.as_ref(), self.clock.now(), self.clock.lost_since(begun.monotonic));
+        if self.lanes == 1 {
+            self.check_tokens(before, &record, matches!(fate, Some(Ok(_))));
+        }
+    }
+
+    /// With one call at a time the budget's arithmetic is exact.
+    fn check_tokens(&self, before: Option<u64>, record: &Record, succeeded: bool) {
+        let (Some(before), Some(capacity)) = (before, self.capacity) else {
+            return;
+        };
+        let spent = u64::from(record.paid_retries) * 10;
+        let expected = (before - spent + u64::from(succeeded)).min(u64::from(capacity) * 10);
+        assert_eq!(
+            self.gates.budget.available_tenths(),
+            Some(expected),
+            "tokens: {before} before, {record:?}"
+        );
+    }
+
+    /// Nobody is at work: nothing may still be held.
+    fn check_rest(&self) {
+        self.clock.pass(self.breaker_ends);
+        // Enough successes close it, so every probe's place is free.
+        for _ in 0..4 {
+            let now = self.clock.now();
+            let permit =
+                self.gates.circuit.admit(now).unwrap_or_else(|_| panic!("a probe's place is held at rest"));
+            permit.settle(crate::policy::breaker::Effect::Success, now, self.clock.draw());
+        }
+        assert_eq!(self.gates.circuit.state(), crate::policy::breaker::State::Closed);
+        if let (Some(capacity), Some(available)) = (self.capacity, self.gates.budget.available_tenths()) {
+            assert!(available <= u64::from(capacity) * 10);
+            let paid = self.records.paid_in_all() * 10;
+            assert!(
+                available + paid >= u64::from(capacity) * 10,
+                "a token was lost: {available}, {paid} spent"
+            );
+        }
+        self.callee.check_rest();
+    }
+
+    fn run(self, calls: usize) {
+        let world = &self;
+        let lanes = (0..self.lanes).map(|lane| async move {
+            for number in (lane..calls).step_by(world.lanes) {
+                world.call(number).await;
+            }
+        });
+        run_all(&self.clock, lanes);
+        self.check_rest();
+    }
+}
+
+/// What the calls of a world share.
+fn gates(ambient: &Arc<dyn Ambient>, breaker: BreakerSettings, budget: RetryBudget) -> Gates {
+    Gates { ambient: Arc::clone(ambient), circuit: CircuitBreaker::new(breaker, Arc::clone(ambient)), budget }
+}
+
+fn order(method: &Method, id: &str) -> Order {
+    let base = BaseUrl::parse("https://api.example.test/prod", false).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("x-correlation-id", HeaderValue::from_str(id).unwrap());
+    Order {
+        method: method.clone(),
+        target: base.target(&Path::from("/orders"), &[]).unwrap(),
+        headers,
+        body: bytes::Bytes::new(),
+        body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
+        user_token: None,
+        response_body_limit: 1_000,
+        error_body_limit: 1_000,
+    }
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Makes a world, and says how to make it again where something does not hold in it.
+fn survive(number: u64) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| World::new(number).run(CALLS_A_WORLD)));
+    if let Err(panic) = outcome {
+        eprintln!("again: EASTWEST_WORLD={number} cargo test --lib whatever_goes_wrong");
+        resume_unwind(panic);
+    }
+}
+
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+const CALLS_A_WORLD: usize = 200;
+
+#[test]
+fn whatever_goes_wrong_the_promises_hold() {
+    if let Some(number) = asked("EASTWEST_WORLD") {
+        return survive(number);
+    }
+    let calls = asked("EASTWEST_WORLD_CALLS").unwrap_or(10_000);
+    for number in 0..calls.div_ceil(CALLS_A_WORLD as u64) {
+        survive(number);
+    }
+}
