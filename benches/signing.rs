@@ -72,7 +72,7 @@ impl Attempt {
             write!(hash, "{byte:02x}")?;
         }
         Ok(Attempt {
-            signer: AttemptSigner::new(BASE, PATH, bare::REGION, bare::credentials(), &body)?,
+            signer: AttemptSigner::new(BASE, (PATH, &[]), bare::REGION, bare::credentials(), &body)?,
             unsigned: unsigned(),
             identity: bare::credentials().into(),
             body,

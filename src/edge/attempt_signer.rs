@@ -1,4 +1,4 @@
-//! The client's own signer by itself, for the bench that holds it against another.
+//! The client's own signer by itself, for the bench that holds it against another and for whoever feeds it with anything.
 
 use crate::edge::path::Path;
 use crate::edge::sigv4::{BodyHash, Signer};
@@ -28,18 +28,25 @@ impl AttemptSigner {
     /// [`ErrorKind::Configuration`] where a client could not be built of the same.
     pub fn new(
         base_url: &str,
-        path: &str,
+        (path, query): (&str, &[(String, String)]),
         region: &str,
         credentials: Credentials,
         body: &[u8],
     ) -> Result<AttemptSigner, Error> {
         let signer = Signer::new(region, "execute-api")?;
         Ok(AttemptSigner {
-            target: BaseUrl::parse(base_url, false)?.target(&Path::from(path), &[])?,
+            target: BaseUrl::parse(base_url, false)?.target(&Path::from(path), query)?,
             hash: signer.body_hash(body),
             signer,
             credentials,
         })
+    }
+
+    /// Path and query as they would be sent, and the value of `Host`.
+    pub fn request_target(&self) -> (String, &str) {
+        let (path, query) = (self.target.path(), self.target.query());
+        let mark = if query.is_empty() { "" } else { "?" };
+        (format!("{path}{mark}{query}"), self.target.host_header())
     }
 
     /// Hashes a body, as is done once a call.
@@ -85,9 +92,14 @@ mod tests {
     fn two_attempts_of_one_second_are_signed_alike_and_another_body_is_not() {
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
         let keys = Credentials::from_keys("AKIDEXAMPLE", "secret", None);
-        let mut signer =
-            AttemptSigner::new("https://orders.example.test/prod", "/orders", "eu-central-1", keys, b"a")
-                .unwrap();
+        let mut signer = AttemptSigner::new(
+            "https://orders.example.test/prod",
+            ("/orders", &[]),
+            "eu-central-1",
+            keys,
+            b"a",
+        )
+        .unwrap();
         let signed = |signer: &AttemptSigner| {
             let headers = signer.sign(&HeaderMap::new(), at).unwrap();
             headers["authorization"].to_str().unwrap().to_owned()
