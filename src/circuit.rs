@@ -50,6 +50,11 @@ impl CircuitBreaker {
         self.lock().reset();
     }
 
+    /// What opens it, for how long, and what closes it again.
+    pub(crate) fn settings(&self) -> BreakerSettings {
+        *self.lock().settings()
+    }
+
     /// Asks for an attempt; refused, it says when to come back.
     pub(crate) fn admit(&self, now: Moment) -> Result<Permit<'_>, Duration> {
         match self.lock().admit(now) {

@@ -35,6 +35,7 @@
 //! | layer | module | what it is for |
 //! |---|---|---|
 //! | the face | `builder`, `client`, `call`, `template` | from settings to one intent, from intent to answer |
+//! | | `describe` | the settings that hold, as data |
 //! | | `response`, `error`, `error_kind`, `reply`, `story`, `json` | what comes back, what became of each attempt, and what to answer one's own caller |
 //! | | [`dead_letter`], `replay`, `intent` | what is kept of a call that was given up, and how it is sent again |
 //! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
@@ -54,6 +55,7 @@ mod circuit;
 mod client;
 pub mod context;
 pub mod dead_letter;
+mod describe;
 mod edge;
 mod error;
 mod error_kind;
@@ -81,6 +83,7 @@ pub use circuit::CircuitBreaker;
 pub use client::ServiceClient;
 pub use context::{CallContext, IdempotencyKey, MAX_HOPS};
 pub use dead_letter::{DeadLetter, DeadLetterSink};
+pub use describe::Description;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use edge::attempt_signer::AttemptSigner;

@@ -17,7 +17,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 19] = [
     &["lib"],
     &["testing"],
-    &["builder", "replay"],
+    &["builder", "describe", "replay"],
     &["client"],
     &["call"],
     &["template"],

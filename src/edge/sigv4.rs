@@ -53,6 +53,11 @@ impl Signer {
         self
     }
 
+    /// The Region and the service that signatures name.
+    pub(crate) fn scope(&self) -> (&str, &str) {
+        (&self.region, &self.service)
+    }
+
     /// Hashes a body, once for all attempts of a call; a service that cannot check it costs nothing.
     pub(crate) fn body_hash(&self, body: &[u8]) -> BodyHash {
         if self.unsigned_payload {

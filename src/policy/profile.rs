@@ -1,6 +1,6 @@
 //! The named settings.
 
-use crate::policy::backoff::Backoff;
+use crate::policy::backoff::{Backoff, Base};
 use std::time::Duration;
 
 /// A set of settings that fit together, by what waits for the call.
@@ -156,6 +156,22 @@ impl Profile {
         self.bad_gateway_retries
     }
 
+    /// How long a call would take with every attempt at its limit and every wait at its ceiling, if the total did not end it
+    /// before that. A callee's `Retry-After` may ask for longer waits.
+    #[must_use]
+    pub fn attempts_and_waits(&self) -> Duration {
+        let ceiling = |retry| {
+            let of = |base| self.backoff.ceiling(base, retry);
+            of(Base::Transient).max(of(Base::Throttled))
+        };
+        let retries = self.max_attempts.saturating_sub(1);
+        // From the 128th doubling on they are all alike.
+        let growing = retries.min(128);
+        let waits = (0..growing).fold(Duration::ZERO, |sum, retry| sum.saturating_add(ceiling(retry)));
+        let alike = ceiling(growing).saturating_mul(retries - growing);
+        self.attempt_timeout.saturating_mul(self.max_attempts).saturating_add(waits).saturating_add(alike)
+    }
+
     /// How many tokens the client's retry budget holds.
     #[must_use]
     pub fn retry_budget(&self) -> u32 {
@@ -181,3 +197,27 @@ pub const ERROR_BODY_LIMIT: usize = 64 * 1_024;
 pub const REQUEST_BODY_LIMIT: usize = 10_485_760;
 /// Longer attempts than this outlast the gateway's own limit and are warned about.
 pub const GATEWAY_INTEGRATION_TIMEOUT: Duration = Duration::from_secs(29);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_and_waits_are_added_up_at_their_limits() {
+        let seconds = |profile: Profile| profile.attempts_and_waits().as_secs_f64();
+        // 3 x 1.5 s + 0.5 s + 1 s; 3 x 4 s + 0.5 s + 1 s; 6 x 10 s + 1 s + 2 s + 4 s + 8 s + 16 s.
+        assert_eq!(seconds(Profile::interactive()), 6.0);
+        assert_eq!(seconds(Profile::standard()), 13.5);
+        assert_eq!(seconds(Profile::background()), 91.0);
+    }
+
+    #[test]
+    fn any_number_of_attempts_adds_up_without_a_long_count() {
+        let many = Profile { max_attempts: u32::MAX, ..Profile::standard() };
+        let least = Profile::standard().attempt_timeout * u32::MAX;
+        assert!(many.attempts_and_waits() > least);
+        let none = Backoff::new(Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        let once = Profile { max_attempts: 1, backoff: none, ..Profile::standard() };
+        assert_eq!(once.attempts_and_waits(), Duration::from_secs(4));
+    }
+}

@@ -7,6 +7,7 @@ mod certificates;
 mod chain;
 mod connections;
 mod dead_letter;
+mod describe;
 mod error;
 mod headers;
 mod http2;
