@@ -43,7 +43,8 @@
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
 //! | | [`policy`] | every decision, without I/O, clock, dice or lock |
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
-//! | feature | `tower` | the callee's guard as a layer: [`callee`] |
+//! | feature | `iam` | a caller's policies from a service's routes, and how near they are to IAM's limits |
+//! | | `tower` | the callee's guard as a layer: [`callee`] |
 //! | | `testing` | the test kit: a gateway that fails on script, a clock that is turned by hand |
 //!
 //! Arrows point down only, and a test holds them there.
@@ -59,6 +60,8 @@ mod describe;
 mod edge;
 mod error;
 mod error_kind;
+#[cfg(feature = "iam")]
+pub mod iam;
 mod intent;
 mod json;
 mod observe;

@@ -33,7 +33,7 @@ const LAYERS: [&[&str]; 19] = [
     &["callee"],
     &["context"],
     &["edge::ambient"],
-    &["policy"],
+    &["iam", "policy"],
 ];
 
 /// The most lines a file of `src` may have without its tests.
