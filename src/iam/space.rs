@@ -28,7 +28,7 @@ pub enum Space<'a> {
         quota: usize,
     },
     /// The resource policy of one REST API ([`Wall::ResourcePolicy`]). Full ARNs are written, because the gateway
-    /// expands the short ones when it saves the policy.
+    /// expands the short ones when it saves the policy (*Access policy language overview for Amazon API Gateway*).
     ResourcePolicy {
         /// Who may: account ids, ARNs of roles or users, or `*` alone.
         principals: &'a [&'a str],

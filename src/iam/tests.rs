@@ -299,6 +299,15 @@ fn one_that_reaches_a_route_granted_anyway_is_a_finding_and_no_warning() {
 }
 
 #[test]
+fn a_request_that_goes_to_the_granted_route_is_no_accident() {
+    let (latest, any) = (Route::get("/orders/latest/{n}"), Route::get("/orders/{id}/{n}"));
+    let routes = routes_of("orders", vec![latest, any]);
+    assert_eq!(Grants::only(&routes, &api(), &[latest]).unwrap().accidental_grants(), []);
+    let [accident] = Grants::only(&routes, &api(), &[any]).unwrap().accidental_grants().try_into().unwrap();
+    assert_eq!(accident.reaches, latest);
+}
+
+#[test]
 fn routes_of_another_api_or_stage_are_not_reached() {
     let test = Api::new("eu-central-1", "123456789012", "a1b2c3d4e5", "test").unwrap();
     for other in [other_api(), test] {
