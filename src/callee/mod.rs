@@ -23,6 +23,8 @@
 //! | a Lambda that takes the event as JSON | [`Guard::accept_event`], and return [`Refusal::to_proxy_reply`] |
 //! | `http::Request` | [`Guard::accept`] of method and headers, and return [`Refusal::to_response`] |
 //!
+//! Every refusal is a `tracing` event and counted, by kind, for the whole process: [`refusals`].
+//!
 //! A failed call of one's own is answered in the same way, by [`Error::to_response`](crate::Error::to_response).
 //!
 //! **Return a refusal, never throw it.** What a handler throws, the gateway turns into a bare 502, which callers send
@@ -95,7 +97,7 @@ mod tests;
 
 pub use events::{event_headers, event_method};
 pub use guard::{Guard, HeaderTaken};
-pub use refusal::{Refusal, RefusalKind};
+pub use refusal::{Refusal, RefusalKind, Refusals, refusals};
 #[cfg(feature = "tower")]
 pub use service::{GuardFuture, GuardLayer, GuardService, layer};
 

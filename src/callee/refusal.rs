@@ -5,6 +5,7 @@ use crate::context::CorrelationId;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a request is not worked on, and the answer to return instead.
 #[derive(Clone, Debug)]
@@ -32,8 +33,9 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
-    /// The event is part of the making, so that no refusal goes unseen.
+    /// The event and the count are part of the making, so that no refusal goes unseen.
     pub(crate) fn new(kind: RefusalKind, correlation_id: Option<CorrelationId>) -> Self {
+        REFUSED.count(kind);
         let refusal = Refusal { kind, correlation_id };
         tracing::warn!(
             kind = kind.name(),
@@ -159,6 +161,168 @@ impl RefusalKind {
             | RefusalKind::MissingHopCount
             | RefusalKind::MissingIdempotencyKey => StatusCode::BAD_REQUEST,
             RefusalKind::NoTimeLeft => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+/// How many requests this process has refused so far, by kind: one reading of counters that only grow.
+///
+/// All guards of the process count together. To sum it over a fleet, log what is new since the last reading; it is `serde` data.
+///
+/// ```
+/// use eastwest::callee::{self, RefusalKind};
+///
+/// let before = callee::refusals().of(RefusalKind::HopBudgetExhausted);
+/// assert!(callee::accept([("x-hop-count", "8")]).is_err());
+/// assert!(callee::refusals().of(RefusalKind::HopBudgetExhausted) > before);
+/// ```
+#[must_use]
+pub fn refusals() -> Refusals {
+    REFUSED.read()
+}
+
+/// How many requests were refused, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Refusals {
+    /// [`RefusalKind::HopBudgetExhausted`].
+    pub hop_budget_exhausted: u64,
+    /// [`RefusalKind::InvalidHopCount`].
+    pub invalid_hop_count: u64,
+    /// [`RefusalKind::InvalidIdempotencyKey`].
+    pub invalid_idempotency_key: u64,
+    /// [`RefusalKind::MissingHopCount`].
+    pub missing_hop_count: u64,
+    /// [`RefusalKind::MissingIdempotencyKey`].
+    pub missing_idempotency_key: u64,
+    /// [`RefusalKind::NoTimeLeft`].
+    pub no_time_left: u64,
+}
+
+impl Refusals {
+    /// The refusals of one kind.
+    #[must_use]
+    pub fn of(&self, kind: RefusalKind) -> u64 {
+        match kind {
+            RefusalKind::HopBudgetExhausted => self.hop_budget_exhausted,
+            RefusalKind::InvalidHopCount => self.invalid_hop_count,
+            RefusalKind::InvalidIdempotencyKey => self.invalid_idempotency_key,
+            RefusalKind::MissingHopCount => self.missing_hop_count,
+            RefusalKind::MissingIdempotencyKey => self.missing_idempotency_key,
+            RefusalKind::NoTimeLeft => self.no_time_left,
+        }
+    }
+
+    /// The refusals of all kinds.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let Refusals {
+            hop_budget_exhausted,
+            invalid_hop_count,
+            invalid_idempotency_key,
+            missing_hop_count,
+            missing_idempotency_key,
+            no_time_left,
+        } = self;
+        [
+            hop_budget_exhausted,
+            invalid_hop_count,
+            invalid_idempotency_key,
+            missing_hop_count,
+            missing_idempotency_key,
+            no_time_left,
+        ]
+        .into_iter()
+        .sum()
+    }
+}
+
+/// The counters. None orders any other, so all are relaxed.
+struct Counters {
+    hop_budget_exhausted: AtomicU64,
+    invalid_hop_count: AtomicU64,
+    invalid_idempotency_key: AtomicU64,
+    missing_hop_count: AtomicU64,
+    missing_idempotency_key: AtomicU64,
+    no_time_left: AtomicU64,
+}
+
+impl Counters {
+    const fn new() -> Counters {
+        Counters {
+            hop_budget_exhausted: AtomicU64::new(0),
+            invalid_hop_count: AtomicU64::new(0),
+            invalid_idempotency_key: AtomicU64::new(0),
+            missing_hop_count: AtomicU64::new(0),
+            missing_idempotency_key: AtomicU64::new(0),
+            no_time_left: AtomicU64::new(0),
+        }
+    }
+
+    fn count(&self, kind: RefusalKind) {
+        let counter = match kind {
+            RefusalKind::HopBudgetExhausted => &self.hop_budget_exhausted,
+            RefusalKind::InvalidHopCount => &self.invalid_hop_count,
+            RefusalKind::InvalidIdempotencyKey => &self.invalid_idempotency_key,
+            RefusalKind::MissingHopCount => &self.missing_hop_count,
+            RefusalKind::MissingIdempotencyKey => &self.missing_idempotency_key,
+            RefusalKind::NoTimeLeft => &self.no_time_left,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Refusals {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Refusals {
+            hop_budget_exhausted: count(&self.hop_budget_exhausted),
+            invalid_hop_count: count(&self.invalid_hop_count),
+            invalid_idempotency_key: count(&self.invalid_idempotency_key),
+            missing_hop_count: count(&self.missing_hop_count),
+            missing_idempotency_key: count(&self.missing_idempotency_key),
+            no_time_left: count(&self.no_time_left),
+        }
+    }
+}
+
+/// Of the whole process: guards are made anew for every request.
+static REFUSED: Counters = Counters::new();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [RefusalKind; 6] = [
+        RefusalKind::HopBudgetExhausted,
+        RefusalKind::InvalidHopCount,
+        RefusalKind::InvalidIdempotencyKey,
+        RefusalKind::MissingHopCount,
+        RefusalKind::MissingIdempotencyKey,
+        RefusalKind::NoTimeLeft,
+    ];
+
+    #[test]
+    fn each_kind_is_counted_by_itself() {
+        let counters = Counters::new();
+        for (times, kind) in (1..).zip(ALL) {
+            (0..times).for_each(|_| counters.count(kind));
+        }
+        assert_eq!(ALL.map(|kind| counters.read().of(kind)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(counters.read().total(), 21);
+    }
+
+    #[test]
+    fn what_is_logged_names_every_kind() {
+        let line = serde_json::to_value(Refusals::default()).unwrap();
+        assert_eq!(line.as_object().unwrap().len(), ALL.len());
+    }
+
+    #[test]
+    fn every_refusal_that_is_made_counts_for_the_process() {
+        for kind in ALL {
+            // Other tests of this process refuse too, so it may be more.
+            let before = refusals().of(kind);
+            let _ = Refusal::new(kind, None);
+            assert!(refusals().of(kind) > before, "{kind:?}");
         }
     }
 }
