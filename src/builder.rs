@@ -1,5 +1,8 @@
 //! From settings to a client, or to the name of the setting that is wrong.
 
+mod restraint;
+mod wire;
+
 use crate::circuit::CircuitBreaker;
 use crate::client::ServiceClient;
 use crate::context::headers;
@@ -17,14 +20,17 @@ use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
 use crate::edge::user_token::UserTokenSource;
 use crate::error::Error;
+use crate::pace::Pace;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::profile::{CREDENTIAL_REFRESH_BEFORE_EXPIRY, POOL_IDLE_TIMEOUT, Profile};
+use crate::policy::rate_limit::RateLimit;
 use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::retry_budget::RetryBudget;
 use crate::retry_loop::Gates;
 use crate::settings::{Overrides, Settings};
 use crate::shared::{Letters, Names, Shared};
+use crate::usage::{AccountQuota, Reporter};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use http::{HeaderValue, StatusCode};
@@ -47,6 +53,9 @@ pub struct ClientBuilder {
     overrides: Overrides,
     breaker: BreakerSettings,
     retry_budget: Option<RetryBudget>,
+    rate_limit: Option<RateLimit>,
+    calls_in_flight: Option<u32>,
+    account_quota: Option<AccountQuota>,
     user_tokens: Option<Arc<dyn UserTokenSource>>,
     idempotency_header: String,
     letters: Letters,
@@ -90,6 +99,9 @@ impl ClientBuilder {
             overrides: Overrides::default(),
             breaker: BreakerSettings::default(),
             retry_budget: None,
+            rate_limit: None,
+            calls_in_flight: None,
+            account_quota: None,
             user_tokens: None,
             idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
             letters: Letters { sink: None, idempotency_window: IDEMPOTENCY_WINDOW },
@@ -218,18 +230,6 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the retry budget, its own or one shared with other clients. By default the profile's, of this client.
-    pub fn retry_budget(mut self, budget: RetryBudget) -> ClientBuilder {
-        self.retry_budget = Some(budget);
-        self
-    }
-
-    /// Sets the breaker's thresholds and times.
-    pub fn breaker(mut self, settings: BreakerSettings) -> ClientBuilder {
-        self.breaker = settings;
-        self
-    }
-
     /// Sets what an answer of this status means.
     ///
     /// ```
@@ -318,75 +318,6 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long an idle connection is kept; 15 s by default, under the usual 20 s of servers. At most an hour.
-    pub fn pool_idle_timeout(mut self, timeout: Duration) -> ClientBuilder {
-        self.pool_idle_timeout = timeout.min(LONGEST_IDLE);
-        self
-    }
-
-    /// Speaks HTTP/2 where the gateway offers it in the TLS handshake; without TLS, in any case. HTTP/1.1 by default:
-    /// a stalled HTTP/2 connection holds up every call that shares it.
-    #[cfg(feature = "http2")]
-    pub fn http2(mut self) -> ClientBuilder {
-        self.speaks_http2 = true;
-        self
-    }
-
-    /// Obeys `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`. Off by default: signed internal traffic does
-    /// not leave through a proxy because a variable says so.
-    pub fn environment_proxy(mut self) -> ClientBuilder {
-        self.environment_proxy = true;
-        self
-    }
-
-    /// Connects to `address` where the base URL's host is `host`, while `host` is signed, sent and checked against
-    /// the certificate: an endpoint DNS name with the API's own host.
-    pub fn resolve(mut self, host: impl Into<String>, address: SocketAddr) -> ClientBuilder {
-        self.resolve.push((host.into(), address));
-        self
-    }
-
-    /// Trusts the system's certificates in place of the bundled ones: a company's own authority, at the price of
-    /// reading the trust store at start.
-    pub fn platform_roots(mut self) -> ClientBuilder {
-        self.roots = Trust::Platform;
-        self
-    }
-
-    /// Trusts none but the authorities given with [`add_roots_pem`](ClientBuilder::add_roots_pem).
-    pub fn no_other_roots(mut self) -> ClientBuilder {
-        self.roots = Trust::Nobody;
-        self
-    }
-
-    /// Trusts the authorities in this PEM text too.
-    pub fn add_roots_pem(mut self, pem: impl Into<Vec<u8>>) -> ClientBuilder {
-        self.more_roots.push(pem.into());
-        self
-    }
-
-    /// Shows this certificate chain and proves it with this key, both PEM: a custom domain with mutual TLS.
-    pub fn client_certificate_pem(
-        mut self,
-        chain: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
-    ) -> ClientBuilder {
-        self.client_identity = Some((chain.into(), key.into()));
-        self
-    }
-
-    /// Names the API in `x-apigw-api-id`, signed, where the base URL is an interface endpoint's own DNS name.
-    pub fn api_id(mut self, id: impl Into<String>) -> ClientBuilder {
-        self.api_id = Some(id.into());
-        self
-    }
-
-    /// Allows plain `http` to any host: a test container, a sidecar that does the TLS.
-    pub fn dangerously_allow_http(mut self) -> ClientBuilder {
-        self.allow_http = true;
-        self
-    }
-
     /// Replaces clock, waits and dice, with a [`ManualClock`](crate::testing::ManualClock) for instance; for tests.
     ///
     /// The gateway must go by the same clock: a difference of more than a day is not corrected.
@@ -413,7 +344,12 @@ impl ClientBuilder {
         let Some(credentials) = self.credentials else {
             return Err(Error::configuration("credentials", "no provider is set"));
         };
-        self.breaker.check().map_err(|(field, reason)| Error::configuration(field, reason))?;
+        let refused = |(field, reason): (&'static str, &'static str)| Error::configuration(field, reason);
+        self.breaker.check().map_err(refused)?;
+        self.rate_limit.as_ref().map_or(Ok(()), RateLimit::check).map_err(refused)?;
+        if self.calls_in_flight == Some(0) {
+            return Err(Error::configuration("calls_in_flight", "admits no attempt at all: 1 is the least"));
+        }
         let settings = self.overrides.over(&Settings::default());
         let budget = self.retry_budget.unwrap_or_else(|| RetryBudget::new(settings.profile.retry_budget()));
         if budget.capacity().is_some_and(|capacity| capacity < settings.profile.max_attempts - 1) {
@@ -427,6 +363,7 @@ impl ClientBuilder {
         }
         settings.check()?;
         let api_id = self.api_id.as_deref().map(api_id).transpose()?;
+        let usage = Reporter::new(self.account_quota, region, self.world.now().monotonic);
         let signer = Signer::new(region, self.service)?.also_signing(names.idempotency_key.clone());
         let cache = CacheSettings { early: CREDENTIAL_REFRESH_BEFORE_EXPIRY, ..CacheSettings::default() };
         let transport = TransportSettings {
@@ -457,8 +394,10 @@ impl ClientBuilder {
             user_token_header: names.user_token.clone(),
             ambient: Arc::clone(&self.world),
         };
+        let now = self.world.now();
+        let pace = Pace::new(self.rate_limit, self.calls_in_flight, now);
         let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.world));
-        let gates = Gates { ambient: self.world, circuit, budget };
+        let gates = Gates { ambient: self.world, circuit, budget, pace, usage };
         let letters = self.letters;
         Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters })))
     }
@@ -506,9 +445,6 @@ fn api_id(id: &str) -> Result<HeaderValue, Error> {
 
 /// How long callees commonly keep keys.
 const IDEMPOTENCY_WINDOW: Duration = Duration::from_secs(3_600);
-
-/// The gateway closes a connection that was idle for 310 s; the HTTP client adds this time to a clock.
-const LONGEST_IDLE: Duration = Duration::from_secs(3_600);
 
 /// All header lines of a request (*Quotas for configuring and running a REST API in API Gateway*: header names, values, line
 /// terminators and white space).

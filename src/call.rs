@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::intent::Origin;
 use crate::policy::backoff::Backoff;
 use crate::policy::profile::Profile;
+use crate::policy::rate_limit::Priority;
 use crate::policy::refine::{Sighting, Verdict};
 use crate::response::Response;
 use crate::retry_loop::{self, Bounds};
@@ -233,6 +234,12 @@ impl Call {
         self
     }
 
+    /// Sets whose attempts go first where a limit of the client lets not all start; [`Priority::Normal`] by default.
+    pub fn priority(mut self, priority: Priority) -> Call {
+        self.overrides.priority = Some(priority);
+        self
+    }
+
     /// Sets how many bytes of a successful answer's body are read; a longer one is an error.
     pub fn response_body_limit(mut self, bytes: usize) -> Call {
         self.overrides.response_body_limit = Some(bytes);
@@ -272,16 +279,18 @@ impl Call {
             .time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve)
             .and_then(|left| start.monotonic.checked_add(left));
         let bounds = Bounds {
+            priority: settings.priority,
             total: settings.profile.total_timeout,
             deadline,
             min_attempt_time: settings.profile.min_attempt_time,
         };
         let ids = (context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
+        let (edge, gates) = (&self.shared.edge, &self.shared.gates);
         let error = match context.next_hop() {
-            Err(limit) => too_many_hops(&limit, &order, ids),
+            Err(limit) => too_many_hops(&limit, &order, ids, &gates.usage),
             Ok(_) => {
-                let teller = Teller::new((&order.method, order.target.path()), repeatable, start, ids);
-                let (edge, gates) = (&self.shared.edge, &self.shared.gates);
+                let request = (&order.method, order.target.path());
+                let teller = Teller::new(request, repeatable, start, ids, &gates.usage);
                 match retry_loop::run(edge, gates, &order, (&terms, bounds), teller).await {
                     Ok(answer) => return Ok(answer),
                     Err(error) => error,

@@ -5,8 +5,10 @@ use crate::circuit::CircuitBreaker;
 use crate::context::CallContext;
 use crate::edge::path::Path;
 use crate::error::Error;
+use crate::error_kind::ErrorKind;
 use crate::policy::retry_budget::RetryBudget;
 use crate::shared::Shared;
+use crate::usage::{AccountQuota, Usage};
 use http::Method;
 use std::fmt;
 use std::sync::Arc;
@@ -101,16 +103,37 @@ impl ServiceClient {
         &self.0.gates.budget
     }
 
+    /// What this client and its clones drew so far from the account that their calls share with everybody.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.0.gates.usage.usage(self.0.gates.ambient.now().monotonic)
+    }
+
+    /// The quota that this client reports to: the one it was given, or its own.
+    #[must_use]
+    pub fn account_quota(&self) -> &AccountQuota {
+        self.0.gates.usage.account()
+    }
+
     /// Fetches credentials and opens a connection, in a Lambda's init phase, so that the first call pays for neither.
     ///
     /// The connection is opened by an unsigned `HEAD` of the base URL, which the gateway refuses before it reaches the
-    /// callee. `within` bounds each of the two.
+    /// callee. It is a token of the account's bucket, and no attempt. `within` bounds each of the two.
     ///
     /// # Errors
     /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had,
     /// [`ErrorKind::Transport`](crate::ErrorKind::Transport) if no connection could. Neither harms the calls to come.
     pub async fn warm_up(&self, within: Duration) -> Result<(), Error> {
-        self.0.edge.warm_up(&self.0.base, within).await
+        let gates = &self.0.gates;
+        let aside = gates.usage.aside();
+        let warmed = self.0.edge.warm_up(&self.0.base, within).await;
+        match &warmed {
+            Ok(()) => aside.answered(gates.ambient.now().monotonic),
+            // Whether the connection failed or was lost makes no difference here.
+            Err(error) if error.kind() == ErrorKind::Transport => drop(aside),
+            Err(_) => aside.unsent(),
+        }
+        warmed
     }
 }
 

@@ -221,7 +221,7 @@ impl Error {
         self.attempts().last().map(Attempt::started)
     }
 
-    /// When to come back: what the last answer asked for, or when the breaker lets a probe through.
+    /// When to come back: what the last answer asked for, or when the breaker lets a probe through, or the rate limit an attempt.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after

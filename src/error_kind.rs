@@ -22,7 +22,7 @@ pub enum ErrorKind {
     InProgress,
     /// A usage plan's quota is used up; no wait inside a call helps.
     Quota,
-    /// This client's own rate limit does not admit the call.
+    /// This client's own rate limit, or its limit on calls in flight, does not admit the call in its time; nothing was sent.
     RateLimited,
     /// The callee refuses the request as it is: change it.
     Rejected,

@@ -39,7 +39,8 @@
 //! | | `response`, `error`, `error_kind`, `reply`, `story`, `json` | what comes back, what became of each attempt, and what to answer one's own caller |
 //! | | [`dead_letter`], `replay`, `intent` | what is kept of a call that was given up, and how it is sent again |
 //! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
-//! | | `shared`, `circuit`, `settings`, `observe` | what clones share; the breaker behind its lock; which value holds; what an operator sees |
+//! | | `shared`, `circuit`, `pace`, `settings` | what clones share; the breaker and the rate limit behind their locks; which value holds |
+//! | | `observe`, `usage` | what an operator sees, and what is counted |
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
 //! | | [`policy`] | every decision, without I/O, clock, dice or lock |
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
@@ -65,6 +66,7 @@ pub mod iam;
 mod intent;
 mod json;
 mod observe;
+mod pace;
 pub mod policy;
 mod replay;
 mod reply;
@@ -77,6 +79,7 @@ mod teller;
 mod template;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod usage;
 
 pub use builder::ClientBuilder;
 /// The crate whose [`Bytes`](bytes::Bytes) bodies are made of.
@@ -103,10 +106,13 @@ pub use policy::breaker::{BreakerSettings, State as CircuitState};
 pub use policy::classify::Class;
 pub use policy::gateway::GatewayError;
 pub use policy::profile::Profile;
+pub use policy::quota_headers::{QuotaHeaders, Reset};
+pub use policy::rate_limit::{Priority, RateLimit};
 pub use policy::refine::{Sighting, Verdict};
 pub use policy::retry_budget::RetryBudget;
 pub use response::Response;
 pub use story::Attempt;
+pub use usage::{AccountQuota, Usage};
 
 /// Compiles and runs what the README shows.
 #[cfg(all(doctest, feature = "testing"))]

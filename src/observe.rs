@@ -1,6 +1,7 @@
 //! What an operator sees: one warning a failed call, one an opening of the breaker; a retry is only information.
 
 use crate::error::Error;
+use crate::policy::account_quota::{AccountBucket, Recent};
 use crate::policy::breaker::{State, Transition};
 use crate::story::Story;
 use std::time::Duration;
@@ -81,4 +82,15 @@ pub(crate) fn circuit_changed(transition: &Transition) {
     } else {
         tracing::info!(from = ?transition.from, to = ?transition.to, "circuit changed");
     }
+}
+
+/// More is drawn from the account's bucket, or sent for each call, than its owner wants.
+pub(crate) fn quota_mark_passed(region: &str, recent: Recent, bucket: AccountBucket) {
+    tracing::warn!(
+        region,
+        tokens_per_second = recent.tokens_per_second(),
+        share = bucket.share(recent.tokens_per_second()),
+        amplification = recent.amplification(),
+        "the draw on the account's throttle quota has passed its mark"
+    );
 }

@@ -1,15 +1,20 @@
 //! The loop: sign, send, ask policy, wait.
 
-use crate::circuit::CircuitBreaker;
+use crate::circuit::{CircuitBreaker, Permit};
+use crate::edge::Seen;
 use crate::edge::ambient::Ambient;
 use crate::edge::exchange::Exchange;
 use crate::edge::order::Order;
 use crate::error::Error;
-use crate::policy::attempts::{Attempts, Decision, Terms};
+use crate::pace::{Pace, Slot};
+use crate::policy::attempts::{Attempts, Decision, StopReason, Terms};
+use crate::policy::moment::Moment;
+use crate::policy::rate_limit::Priority;
 use crate::policy::retry_budget::{RetryBudget, RetryToken};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::teller::Teller;
+use crate::usage::Reporter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,9 +23,45 @@ pub(crate) struct Gates {
     pub(crate) ambient: Arc<dyn Ambient>,
     pub(crate) circuit: CircuitBreaker,
     pub(crate) budget: RetryBudget,
+    pub(crate) pace: Pace,
+    pub(crate) usage: Reporter,
 }
 
 impl Gates {
+    /// Waits for the pace, and asks the breaker after that. A breaker that refuses now is not waited for.
+    async fn admit(
+        &self,
+        mut now: Moment,
+        (time, priority): (TimeBudget, Priority),
+        teller: &mut Teller<'_>,
+    ) -> Result<Pass<'_>, StopReason> {
+        let mut slot = Slot::free();
+        if !self.pace.is_off() {
+            if let Some(come_back) = self.circuit.retry_after() {
+                return Err(teller.circuit_refused(come_back));
+            }
+            // Boxed, so that who sets no limit pays for none.
+            let paced = Box::pin(self.pace.admit(&*self.ambient, time, priority)).await;
+            slot = paced.map_err(|late| teller.late(late))?;
+            now = self.ambient.now();
+        }
+        let permit = self.circuit.admit(now).map_err(|come_back| teller.circuit_refused(come_back))?;
+        Ok(Pass { slot, permit, at: now })
+    }
+
+    /// Tells all gates what an attempt showed, and says what follows from it.
+    fn decide(&self, run: &mut Attempts<'_>, seen: &Seen, pass: Pass<'_>) -> Decision {
+        let (outcome, now) = (seen.outcome(), seen.ended);
+        let Pass { permit, slot, .. } = pass;
+        let settle = |effect| permit.settle(effect, now, self.ambient.draw());
+        let draw = self.ambient.draw();
+        let decision = run.observe(&outcome, now.monotonic, draw, &self.budget, settle);
+        self.pace.told(&outcome, run.last_class(), run.retry_after(), now);
+        // Given back after the pace is told, so that whoever takes it knows of a 429.
+        drop(slot);
+        decision
+    }
+
     /// A wait of zero is not slept: the runtime's timer would make a millisecond of it.
     async fn wait(&self, wait: Duration) {
         if !wait.is_zero() {
@@ -29,9 +70,18 @@ impl Gates {
     }
 }
 
-/// The times that bound a call.
+/// The right to make one attempt, of all who have a say in it. Dropped, it gives back what it holds.
+struct Pass<'a> {
+    slot: Slot<'a>,
+    permit: Permit<'a>,
+    /// When it was given.
+    at: Moment,
+}
+
+/// What bounds a call: its times, and its place among others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
+    pub(crate) priority: Priority,
     pub(crate) total: Duration,
     pub(crate) deadline: Option<Instant>,
     pub(crate) min_attempt_time: Duration,
@@ -45,14 +95,15 @@ impl Bounds {
 
 /// Makes the attempts of one call until it succeeds or policy gives it up.
 ///
-/// The order before an attempt: time left, breaker, credentials, time left again, signature, send. The order before
-/// a retry's wait: does it fit, is the breaker open, is there a token. Nothing waits between signature and send.
+/// The order before an attempt: time left, a place in flight and the rate limit, breaker, credentials, time left again,
+/// signature, send. The order before a retry's wait: does it fit, is the breaker open, is there a token. Nothing waits between
+/// signature and send.
 pub(crate) async fn run<E: Exchange>(
     exchange: &E,
     gates: &Gates,
     order: &Order,
     (terms, bounds): (&Terms, Bounds),
-    mut teller: Teller,
+    mut teller: Teller<'_>,
 ) -> Result<Response, Error> {
     let clock = || gates.ambient.now();
     let mut run = Attempts::new(terms, bounds.time_budget(teller.start().monotonic));
@@ -62,11 +113,11 @@ pub(crate) async fn run<E: Exchange>(
         if let Err(reason) = run.next(now.monotonic) {
             break reason;
         }
-        let permit = match gates.circuit.admit(now) {
-            Ok(permit) => permit,
-            Err(come_back) => break teller.circuit_refused(come_back),
+        let mut pass = match gates.admit(now, (run.time(), bounds.priority), &mut teller).await {
+            Ok(pass) => pass,
+            Err(reason) => break reason,
         };
-        let left = run.left(now.monotonic);
+        let left = run.left(pass.at.monotonic);
         let identity =
             exchange.identity(order, left).await.map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
@@ -74,15 +125,17 @@ pub(crate) async fn run<E: Exchange>(
             break reason;
         }
         std::mem::replace(&mut token, RetryToken::free()).spend();
+        pass.slot.sends(now);
         let (number, timeout) = run.begin(now.monotonic);
-        teller.begins();
+        teller.begins(&run);
         // Boxed, so that a call that waits holds nothing of the attempt.
         let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout));
-        let seen = attempt.await.map_err(|error| teller.unsigned(error, &run, clock()))?;
+        let seen = attempt.await.map_err(|error| {
+            pass.slot.unsent();
+            teller.unsigned(error, &run, clock())
+        })?;
         let now = seen.ended;
-        let settle = |effect| permit.settle(effect, now, gates.ambient.draw());
-        let draw = gates.ambient.draw();
-        let decision = run.observe(&seen.outcome(), now.monotonic, draw, &gates.budget, settle);
+        let decision = gates.decide(&mut run, &seen, pass);
         let handed_out = matches!(decision, Decision::Return);
         teller.ended(if handed_out { seen } else { exchange.cleared(seen, &identity) }, &run);
         match decision {

@@ -6,6 +6,7 @@ use crate::policy::backoff::Backoff;
 use crate::policy::profile::{
     ERROR_BODY_LIMIT, GATEWAY_INTEGRATION_TIMEOUT, Profile, REQUEST_BODY_LIMIT, RESPONSE_BODY_LIMIT,
 };
+use crate::policy::rate_limit::Priority;
 use crate::policy::refine::Refinements;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub(crate) struct Overrides {
     pub(crate) request_body_limit: Option<usize>,
     pub(crate) response_body_limit: Option<usize>,
     pub(crate) error_body_limit: Option<usize>,
+    pub(crate) priority: Option<Priority>,
     pub(crate) refinements: Refinements,
 }
 
@@ -36,6 +38,7 @@ pub(crate) struct Settings {
     pub(crate) request_body_limit: usize,
     pub(crate) response_body_limit: usize,
     pub(crate) error_body_limit: usize,
+    pub(crate) priority: Priority,
     pub(crate) refinements: Arc<Refinements>,
 }
 
@@ -94,6 +97,7 @@ impl Overrides {
             request_body_limit: self.request_body_limit.unwrap_or(base.request_body_limit),
             response_body_limit: self.response_body_limit.unwrap_or(base.response_body_limit),
             error_body_limit: self.error_body_limit.unwrap_or(base.error_body_limit),
+            priority: self.priority.unwrap_or(base.priority),
             refinements: base.refinements.overlaid(&self.refinements),
         }
     }
@@ -130,6 +134,7 @@ impl Default for Settings {
             request_body_limit: REQUEST_BODY_LIMIT,
             response_body_limit: RESPONSE_BODY_LIMIT,
             error_body_limit: ERROR_BODY_LIMIT,
+            priority: Priority::default(),
             refinements: Arc::default(),
         }
     }

@@ -4,46 +4,61 @@ use crate::edge::{Seen, Shown};
 use crate::error::{Answered, Cause, Error, Inner};
 use crate::error_kind::ErrorKind;
 use crate::observe;
+use crate::pace::Late;
 use crate::policy::attempts::{Attempts, StopReason};
 use crate::policy::classify::Class;
 use crate::policy::gateway::{ErrorBody, GatewayError, first_sentence};
 use crate::policy::moment::Moment;
 use crate::response::Response;
 use crate::story::{Attempt, Story};
+use crate::usage::{Came, Counted, RefusedBy, Reporter};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use std::time::Duration;
 
 /// The story of one call.
 ///
-/// Dropped before its end, it says that the call was abandoned.
-pub(crate) struct Teller {
+/// Dropped before its end, it says that the call was abandoned. What it tells it also counts.
+pub(crate) struct Teller<'a> {
+    usage: &'a Reporter,
     repeatable: bool,
     start: Moment,
     story: Story,
     come_back: Option<Duration>,
     unrecoverable: Option<&'static str>,
+    /// Why the pace did not admit an attempt.
+    late: Option<Late>,
     on_its_way: bool,
+    /// How many retries were counted.
+    retries: u32,
+    /// How many retries there are, the one that is on its way included.
+    retries_begun: u32,
     last: Option<Seen>,
     may_have_committed: bool,
     ended: bool,
 }
 
-impl Teller {
+impl<'a> Teller<'a> {
     pub(crate) fn new(
         (method, path): (&Method, &str),
         repeatable: bool,
         start: Moment,
         ids: (String, Option<String>),
-    ) -> Teller {
+        usage: &'a Reporter,
+    ) -> Teller<'a> {
+        usage.call();
         let story = Story::of((method.clone(), path.to_owned()), ids);
         Teller {
+            usage,
             repeatable,
             start,
             story,
             come_back: None,
             unrecoverable: None,
+            late: None,
             on_its_way: false,
+            retries: 0,
+            retries_begun: 0,
             last: None,
             may_have_committed: false,
             ended: false,
@@ -55,13 +70,15 @@ impl Teller {
     }
 
     /// An attempt is about to be signed.
-    pub(crate) fn begins(&mut self) {
+    pub(crate) fn begins(&mut self, run: &Attempts<'_>) {
         self.on_its_way = true;
+        self.retries_begun = run.retries();
     }
 
     /// An attempt has shown what it shows.
     pub(crate) fn ended(&mut self, seen: Seen, run: &Attempts<'_>) {
         self.on_its_way = false;
+        self.count(came(&seen.shown, run.last_class()), Some(seen.ended));
         let status = match &seen.shown {
             Shown::Answered { status, .. } => Some(*status),
             Shown::Lost { .. } | Shown::NeverSent { .. } => None,
@@ -88,6 +105,13 @@ impl Teller {
     pub(crate) fn circuit_refused(&mut self, come_back: Duration) -> StopReason {
         self.come_back = Some(come_back);
         StopReason::CircuitOpen
+    }
+
+    /// The pace did not admit the attempt in its time.
+    pub(crate) fn late(&mut self, late: Late) -> StopReason {
+        self.come_back = late.come_back();
+        self.late = Some(late);
+        StopReason::RateLimited
     }
 
     /// What the gateway refused cannot be put right.
@@ -151,21 +175,27 @@ impl Teller {
             StopReason::TimeBudgetExhausted if circuit_opens_after.is_some() => StopReason::CircuitOpen,
             reason => reason,
         };
-        let circuit_opens_after = self.come_back.or(circuit_opens_after);
-        let come_back = circuit_opens_after.filter(|_| reason == StopReason::CircuitOpen);
+        let come_back = match reason {
+            StopReason::CircuitOpen => self.come_back.or(circuit_opens_after),
+            StopReason::RateLimited => self.come_back,
+            _ => None,
+        };
         let class = run.last_class();
         let kind = match (reason, class) {
             (StopReason::CircuitOpen, None) => ErrorKind::CircuitOpen,
+            (StopReason::RateLimited, None) => ErrorKind::RateLimited,
             (_, Some(class)) => ErrorKind::of_class(class),
             (_, None) => ErrorKind::Timeout,
         };
         let (what, answer, cause) = match (self.last.take(), class) {
             (Some(seen), Some(class)) => told(seen, class),
-            _ if reason == StopReason::CircuitOpen => {
-                ("the circuit is open, nothing was sent".into(), None, None)
-            }
-            _ => ("no time was left to begin".into(), None, None),
+            _ => (self.nothing_sent(reason).to_owned(), None, None),
         };
+        match kind {
+            ErrorKind::CircuitOpen => self.usage.refused(RefusedBy::Circuit),
+            ErrorKind::RateLimited => self.usage.refused(RefusedBy::RateLimit),
+            _ => {}
+        }
         let what = match self.unrecoverable {
             Some(why) => format!("{what}: {why}"),
             None => what,
@@ -187,10 +217,25 @@ impl Teller {
         self.finish(error)
     }
 
+    fn nothing_sent(&self, reason: StopReason) -> &'static str {
+        match (reason, self.late) {
+            (StopReason::CircuitOpen, _) => "the circuit is open, nothing was sent",
+            (_, Some(late)) => late.as_str(),
+            _ => "no time was left to begin",
+        }
+    }
+
     fn finish(&mut self, error: Error) -> Error {
         self.ended = true;
         observe::gave_up(&error);
         error
+    }
+
+    fn count(&mut self, came: Came, ended: Option<Moment>) {
+        let first = self.story.attempts.is_empty();
+        let retry = self.retries_begun > self.retries;
+        self.retries = self.retries_begun;
+        self.usage.attempt(Counted { first, retry, came }, ended.map(|now| now.monotonic));
     }
 
     fn take_story(&mut self, now: Moment) -> Story {
@@ -202,14 +247,29 @@ impl Teller {
     }
 }
 
-impl Drop for Teller {
+impl Drop for Teller<'_> {
     fn drop(&mut self) {
         if !self.ended {
+            if self.on_its_way {
+                self.count(Came::Doubt, None);
+            }
             // An attempt that was on its way may have arrived, whatever would have been answered.
             let on_its_way = self.on_its_way && !self.story.method.is_safe();
             let may_have_committed = self.may_have_committed || on_its_way;
             observe::abandoned(&self.story, may_have_committed, self.repeatable);
         }
+    }
+}
+
+/// What an attempt counts for.
+fn came(shown: &Shown, class: Option<Class>) -> Came {
+    match shown {
+        Shown::Answered { .. } if matches!(class, Some(Class::QuotaExhausted | Class::Throttled)) => {
+            Came::Throttle
+        }
+        Shown::Answered { .. } => Came::Answer,
+        Shown::Lost { .. } => Came::Doubt,
+        Shown::NeverSent { .. } => Came::Nothing,
     }
 }
 

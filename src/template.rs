@@ -11,6 +11,7 @@ use crate::policy::attempts::StopReason;
 use crate::settings::Settings;
 use crate::shared::{Names, Shared};
 use crate::story::Story;
+use crate::usage::{RefusedBy, Reporter};
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -113,7 +114,14 @@ impl Draft {
 }
 
 /// The call would be a hop that every callee refuses.
-pub(crate) fn too_many_hops(limit: &HopLimit, order: &Order, ids: (String, Option<String>)) -> Error {
+pub(crate) fn too_many_hops(
+    limit: &HopLimit,
+    order: &Order,
+    ids: (String, Option<String>),
+    usage: &Reporter,
+) -> Error {
+    usage.call();
+    usage.refused(RefusedBy::HopLimit);
     let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
     let inner = error.inner_mut();
     inner.stop_reason = Some(StopReason::HopLimit);

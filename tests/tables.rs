@@ -8,6 +8,7 @@
     missing_docs
 )]
 
+use eastwest::policy::account_quota::Marks;
 use eastwest::policy::attempts::{Attempts, Decision, StopReason, Terms};
 use eastwest::policy::backoff::Base;
 use eastwest::policy::breaker::{BreakerSettings, Effect};
@@ -15,6 +16,7 @@ use eastwest::policy::classify::{Class, Retried, classify};
 use eastwest::policy::moment::Draw;
 use eastwest::policy::outcome::{Answer, Outcome};
 use eastwest::policy::profile::{self, Profile};
+use eastwest::policy::rate_limit::{CRITICAL_PERCENT, NORMAL_PERCENT};
 use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::policy::time_budget::TimeBudget;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -134,6 +136,18 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
         ),
         same("breaker: open for", format!("{}, then {}", time(breaker.open_for()), time(breaker.open_cap()))),
         same("breaker: probes at a time", breaker.probes().to_string()),
+        same(
+            "limits: kept for critical, and for what is not bulk",
+            format!("{CRITICAL_PERCENT} % and {NORMAL_PERCENT} %"),
+        ),
+        same(
+            "account_quota: warning over",
+            format!(
+                "{} % or {} attempts a call",
+                Marks::default().share * 100.0,
+                Marks::default().amplification
+            ),
+        ),
         same("credentials refreshed before expiry", time(profile::CREDENTIAL_REFRESH_BEFORE_EXPIRY)),
         same("pool_idle_timeout", time(profile::POOL_IDLE_TIMEOUT)),
         same("request_body_limit", format!("{} bytes", profile::REQUEST_BODY_LIMIT)),

@@ -70,7 +70,7 @@ pub enum StopReason {
     TimeBudgetExhausted,
     /// The next hop would be one that every callee must refuse.
     HopLimit,
-    /// The rate limit does not admit the call within its time.
+    /// The rate limit, or the limit on calls in flight, does not admit an attempt within the call's time.
     RateLimited,
     /// The one recovery that this answer allows is used up, or changed nothing.
     RecoveryUsed,
@@ -160,6 +160,12 @@ impl<'a> Attempts<'a> {
         self.time.left(now)
     }
 
+    /// The call's time, for those who decide whether a wait of theirs fits into it.
+    #[must_use]
+    pub fn time(&self) -> TimeBudget {
+        self.time
+    }
+
     /// Takes in what an attempt showed and decides what follows.
     ///
     /// `settle` tells the breaker what the attempt showed and answers whether it refuses attempts from now on.
@@ -218,6 +224,12 @@ impl<'a> Attempts<'a> {
     #[must_use]
     pub fn last_class(&self) -> Option<Class> {
         self.last.map(|judged| judged.class)
+    }
+
+    /// How many retries were decided on; not recoveries.
+    #[must_use]
+    pub fn retries(&self) -> u32 {
+        self.retries
     }
 
     /// How many attempts have begun.

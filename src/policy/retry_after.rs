@@ -66,7 +66,7 @@ pub fn wait(hint: Duration, draw: Draw) -> Duration {
 }
 
 /// The text of a header that is there exactly once and holds visible ASCII.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+pub(crate) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value: &HeaderValue = values.next()?;
     if values.next().is_some() {
@@ -77,7 +77,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 /// A number of one or more ASCII digits and nothing else; past `u64::MAX` it stays there.
-fn digits(text: &str) -> Option<u64> {
+pub(crate) fn digits(text: &str) -> Option<u64> {
     if text.is_empty() {
         return None;
     }

@@ -1,17 +1,18 @@
 //! The loop over a fake exchange on paused time: no socket, no real wait.
 
+mod restraint;
+
 use super::*;
+use crate::edge::Shown;
 use crate::edge::ambient::{Ambient, System};
 use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
-use crate::edge::{Seen, Shown};
 use crate::error_kind::ErrorKind;
-use crate::policy::attempts::StopReason;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::{BreakerSettings, State};
 use crate::policy::classify::{Class, Recovery};
-use crate::policy::moment::{Draw, Moment};
+use crate::policy::moment::Draw;
 use crate::policy::outcome::Loss;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -152,7 +153,13 @@ impl Rig {
         let circuit = CircuitBreaker::new(settings, Arc::clone(&ambient));
         Rig {
             fake: Fake { script: Mutex::new(script.into_iter().collect()), ..Fake::default() },
-            gates: Gates { ambient, circuit, budget: RetryBudget::off() },
+            gates: Gates {
+                pace: Pace::new(None, None, ambient.now()),
+                usage: Reporter::new(None, "eu-central-1", ambient.now().monotonic),
+                ambient,
+                circuit,
+                budget: RetryBudget::off(),
+            },
             world,
             terms: Terms {
                 max_attempts: 4,
@@ -168,6 +175,7 @@ impl Rig {
                 repeatable: true,
             },
             bounds: Bounds {
+                priority: Priority::Normal,
                 total: Duration::from_secs(10),
                 deadline: None,
                 min_attempt_time: Duration::from_millis(50),
@@ -196,7 +204,13 @@ impl Rig {
         };
         let ids = ("correlation-1".to_owned(), self.key.clone());
         let start = self.gates.ambient.now();
-        let teller = Teller::new((&order.method, order.target.path()), self.terms.repeatable, start, ids);
+        let teller = Teller::new(
+            (&order.method, order.target.path()),
+            self.terms.repeatable,
+            start,
+            ids,
+            &self.gates.usage,
+        );
         run(&self.fake, &self.gates, &order, (&self.terms, self.bounds), teller).await
     }
 

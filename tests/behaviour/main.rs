@@ -16,7 +16,9 @@ mod layer;
 #[path = "../support/log.rs"]
 mod log;
 mod nearest_layer;
+mod rate_limit;
 mod refine;
+mod restraint;
 mod retry;
 mod retry_after;
 mod rig;
@@ -24,4 +26,5 @@ mod service;
 mod signature;
 mod targets;
 mod time;
+mod usage;
 mod wiremock_scripts;

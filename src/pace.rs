@@ -1,0 +1,283 @@
+//! The rate limit of a client behind its lock, its limit on calls in flight, and the slots that give back what a dropped call held.
+//!
+//! The places in flight are tokio's semaphores, one within the other: what is bulk needs a place among the bulk's, then one among
+//! those of all that is not critical, then one of all. So a queue that is fair to those in it never lets the bulk have all.
+
+use crate::edge::ambient::Ambient;
+use crate::policy::bucket::Bucket;
+use crate::policy::classify::Class;
+use crate::policy::line::Place;
+use crate::policy::moment::Moment;
+use crate::policy::outcome::Outcome;
+use crate::policy::quota_headers::QuotaHeaders;
+use crate::policy::rate_limit::{CRITICAL_PERCENT, NORMAL_PERCENT, Priority, RateLimit, kept_from};
+use crate::policy::time_budget::TimeBudget;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// How fast, and how many at once, the attempts of a client may be made.
+pub(crate) struct Pace {
+    rate: Option<Rate>,
+    places: Option<Places>,
+}
+
+impl Pace {
+    pub(crate) fn new(rate: Option<RateLimit>, in_flight: Option<u32>, now: Moment) -> Pace {
+        Pace { rate: rate.map(|limit| Rate::new(limit, now)), places: in_flight.map(Places::new) }
+    }
+
+    /// Whether no limit is set, so that there is nothing to ask and nothing to wait for.
+    pub(crate) fn is_off(&self) -> bool {
+        self.rate.is_none() && self.places.is_none()
+    }
+
+    /// Waits until an attempt may start, if that is within the time.
+    ///
+    /// The place comes first, so that nobody holds a token of the rate limit while it waits for a place. But whom the rate limit
+    /// keeps too long in any case is told so at once.
+    pub(crate) async fn admit(
+        &self,
+        ambient: &dyn Ambient,
+        time: TimeBudget,
+        priority: Priority,
+    ) -> Result<Slot<'_>, Late> {
+        let now = ambient.now();
+        if let Some(rate) = &self.rate {
+            let wait = rate.lock().wait(now, priority);
+            if !time.fits(wait, now.monotonic) {
+                return Err(Late::Rate(wait));
+            }
+        }
+        let place = match &self.places {
+            Some(places) => Some(places.enter(ambient, time, priority).await?),
+            None => None,
+        };
+        let token = match &self.rate {
+            Some(rate) => Some(rate.admit(ambient, time, priority).await.map_err(Late::Rate)?),
+            None => None,
+        };
+        Ok(Slot { token, _place: place })
+    }
+
+    /// How many tokens, and how many places, there are to be had.
+    #[cfg(test)]
+    pub(crate) fn rests(&self, now: Moment) -> (u32, usize) {
+        let tokens = self.rate.as_ref().map_or(0, |rate| {
+            let mut bucket = rate.lock();
+            bucket.wait(now, Priority::Critical);
+            bucket.available()
+        });
+        (tokens, self.places.as_ref().map_or(0, |places| places.all.available_permits()))
+    }
+
+    /// Takes in what an attempt showed: a 429, and what the callee says is left of its own quota.
+    pub(crate) fn told(
+        &self,
+        outcome: &Outcome<'_>,
+        class: Option<Class>,
+        asked: Option<Duration>,
+        now: Moment,
+    ) {
+        let Some(rate) = &self.rate else { return };
+        if class == Some(Class::Throttled) {
+            rate.lock().drain(now, asked);
+        }
+        if let (Some(headers), Outcome::Answered(answer)) = (&rate.headers, outcome)
+            && let Some(left) = headers.read(answer.headers, answer.gateway_now)
+        {
+            rate.lock().lower(now, left.remaining, left.begins_anew);
+        }
+    }
+}
+
+/// Why an attempt was not admitted in its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// As many attempts as may be are in flight, and none ended in time.
+    InFlight,
+    /// The rate limit admits it after so long, which is too late.
+    Rate(Duration),
+}
+
+impl Late {
+    /// When to come back, where that is known.
+    pub(crate) fn come_back(self) -> Option<Duration> {
+        match self {
+            Late::InFlight => None,
+            Late::Rate(wait) => Some(wait),
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Late::InFlight => "too many calls are in flight, nothing was sent",
+            Late::Rate(_) => "the rate limit admits it too late, nothing was sent",
+        }
+    }
+}
+
+/// The right to start one attempt. Dropped, it gives its place back, and its token unless the attempt was sent.
+pub(crate) struct Slot<'a> {
+    token: Option<Token<'a>>,
+    _place: Option<HeldPlace<'a>>,
+}
+
+impl Slot<'_> {
+    /// Where no limit is set.
+    pub(crate) fn free() -> Slot<'static> {
+        Slot { token: None, _place: None }
+    }
+
+    /// The attempt is on its way.
+    pub(crate) fn sends(&mut self, now: Moment) {
+        if let Some(token) = &mut self.token {
+            token.spend(now);
+        }
+    }
+
+    /// It could not be signed, and is not on its way after all.
+    pub(crate) fn unsent(&mut self) {
+        if let Some(token) = self.token.take() {
+            token.unspend();
+        }
+    }
+}
+
+/// A bucket behind its lock.
+struct Rate {
+    bucket: Mutex<Bucket>,
+    headers: Option<QuotaHeaders>,
+}
+
+impl Rate {
+    fn new(limit: RateLimit, now: Moment) -> Rate {
+        Rate { headers: limit.quota_headers.clone(), bucket: Mutex::new(Bucket::new(limit, now)) }
+    }
+
+    async fn admit(
+        &self,
+        ambient: &dyn Ambient,
+        time: TimeBudget,
+        priority: Priority,
+    ) -> Result<Token<'_>, Duration> {
+        let now = ambient.now();
+        let taken = self.lock().take(now, priority);
+        let Err(wait) = taken else { return Ok(Token::of(self)) };
+        if !time.fits(wait, now.monotonic) {
+            return Err(wait);
+        }
+        let place = self.lock().line_up(priority);
+        let waiting = InLine { rate: self, place };
+        loop {
+            let now = ambient.now();
+            let taken = self.lock().take_at(now, &waiting.place);
+            let Err(wait) = taken else { return Ok(Token::of(self)) };
+            // Others may have come who go first.
+            if !time.fits(wait, now.monotonic) {
+                return Err(wait);
+            }
+            ambient.sleep(wait).await;
+        }
+    }
+
+    /// A poisoned lock means that a thread panicked between two plain assignments; what it guards is still sound.
+    fn lock(&self) -> MutexGuard<'_, Bucket> {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the line, left on drop.
+struct InLine<'a> {
+    rate: &'a Rate,
+    place: Place,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.rate.lock().leave(&self.place);
+    }
+}
+
+/// A token of the rate limit.
+struct Token<'a> {
+    rate: &'a Rate,
+    spent: bool,
+}
+
+impl Token<'_> {
+    fn of(rate: &Rate) -> Token<'_> {
+        Token { rate, spent: false }
+    }
+
+    fn spend(&mut self, now: Moment) {
+        if !std::mem::replace(&mut self.spent, true) {
+            self.rate.lock().spend(now);
+        }
+    }
+
+    fn unspend(self) {
+        if self.spent {
+            self.rate.lock().unspend();
+        }
+    }
+}
+
+impl Drop for Token<'_> {
+    fn drop(&mut self) {
+        if !self.spent {
+            self.rate.lock().give_back();
+        }
+    }
+}
+
+/// The places in flight.
+struct Places {
+    all: Semaphore,
+    but_critical: Semaphore,
+    bulk: Semaphore,
+}
+
+/// A place of each kind that its holder needs.
+type HeldPlace<'a> = [Option<SemaphorePermit<'a>>; 3];
+
+impl Places {
+    fn new(all: u32) -> Places {
+        let of = |priority| {
+            let places = all - kept_from(priority, all, CRITICAL_PERCENT, NORMAL_PERCENT);
+            Semaphore::new(usize::try_from(places).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))
+        };
+        Places { all: of(Priority::Critical), but_critical: of(Priority::Normal), bulk: of(Priority::Bulk) }
+    }
+
+    /// Waits no longer than the time that is left. It is a timeout and no wait of a length that is known, so it is real even
+    /// where the clock is turned by hand, as an attempt's is.
+    async fn enter(
+        &self,
+        ambient: &dyn Ambient,
+        time: TimeBudget,
+        priority: Priority,
+    ) -> Result<HeldPlace<'_>, Late> {
+        let left = time.left(ambient.now().monotonic);
+        let entered = tokio::time::timeout(left, self.places(priority)).await;
+        match entered {
+            Ok(held) if time.fits(Duration::ZERO, ambient.now().monotonic) => Ok(held),
+            _ => Err(Late::InFlight),
+        }
+    }
+
+    async fn places(&self, priority: Priority) -> HeldPlace<'_> {
+        let bulk = if priority == Priority::Bulk { hold(&self.bulk).await } else { None };
+        let critical = priority == Priority::Critical;
+        let but_critical = if critical { None } else { hold(&self.but_critical).await };
+        [hold(&self.all).await, but_critical, bulk]
+    }
+}
+
+/// Nobody ever closes a semaphore here; were one closed, it would limit nothing.
+async fn hold(places: &Semaphore) -> Option<SemaphorePermit<'_>> {
+    places.acquire().await.ok()
+}
+
+#[cfg(test)]
+mod tests;
