@@ -1,8 +1,8 @@
 //! A clock that is turned by hand, whose waits take no time and whose dice fall as told.
 
-use super::lock::lock;
 use crate::edge::ambient::{Ambient, system};
 use crate::policy::moment::{Draw, Moment};
+use crate::testing::lock::lock;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -32,52 +32,23 @@
 //!
 //! The verifier also stands alone, for requests that were caught elsewhere: [`verify`].
 
-mod amz_date;
 mod answers;
-mod authorization;
-mod body;
-mod canonical;
 mod clock;
-mod connection;
 mod gateway;
-#[cfg(test)]
-mod gateway_tests;
-mod header_line;
-mod http;
-#[cfg(test)]
-mod http_tests;
-#[cfg(test)]
-mod limits_tests;
 mod lock;
-mod malformed;
-#[cfg(test)]
-mod raw_client;
-mod record;
-mod refusal;
-mod reply;
-mod settings;
-mod shared;
-#[cfg(test)]
-mod signed;
-mod verdict;
-mod verification;
-mod verifier;
-#[cfg(test)]
-mod verifier_tests;
-#[cfg(test)]
-mod wire_tests;
-mod write;
+mod signature;
+mod wire;
 
+pub use self::answers::reply::Reply;
 pub use self::clock::ManualClock;
-pub use self::gateway::{FakeGateway, GatewayBuilder};
-pub use self::http::RawRequest;
-pub use self::malformed::Malformed;
-pub use self::record::RecordedAttempt;
-pub use self::reply::Reply;
-pub use self::settings::{PathEncoding, VerifierSettings};
-pub use self::shared::ANY;
-pub use self::verdict::Verdict;
-pub use self::verification::Verification;
-pub use self::verifier::verify;
+pub use self::gateway::fake::{FakeGateway, GatewayBuilder};
+pub use self::gateway::record::RecordedAttempt;
+pub use self::gateway::shared::ANY;
+pub use self::signature::settings::{PathEncoding, VerifierSettings};
+pub use self::signature::verdict::Verdict;
+pub use self::signature::verification::Verification;
+pub use self::signature::verifier::verify;
+pub use self::wire::http::RawRequest;
+pub use self::wire::malformed::Malformed;
 
 pub use crate::edge::ambient::Ambient;

@@ -1,13 +1,13 @@
 //! The embedded gateway: its builder, and the handle that a test holds.
 
-use super::clock::ManualClock;
-use super::connection::serve;
-use super::lock::lock;
-use super::record::RecordedAttempt;
-use super::reply::Reply;
-use super::settings::{PathEncoding, VerifierSettings};
-use super::shared::{Clock, Routes, Shared};
 use crate::edge::ambient::{self, Ambient};
+use crate::testing::answers::reply::Reply;
+use crate::testing::clock::ManualClock;
+use crate::testing::gateway::record::RecordedAttempt;
+use crate::testing::gateway::shared::{Clock, Routes, Shared};
+use crate::testing::lock::lock;
+use crate::testing::signature::settings::{PathEncoding, VerifierSettings};
+use crate::testing::wire::connection::serve;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -204,7 +204,7 @@ impl GatewayBuilder {
         self
     }
 
-    /// Says what happens to requests of this method ([`ANY`](super::ANY) for all) on exactly this raw path below the stage.
+    /// Says what happens to requests of this method ([`ANY`](crate::testing::ANY) for all) on exactly this raw path below the stage.
     ///
     /// The replies are used in order, the last one for ever; none at all means [`Reply::ok`]. Only a request that verifies
     /// uses one up: to a signature that does not stand the gateway gives its own answer first. A second script for the same

@@ -1,64 +1,64 @@
 //! A raw client for tests of the gateway, and the gateways it talks to.
 
-use super::gateway::{FakeGateway, GatewayBuilder};
-use super::http::RawRequest;
-use super::reply::Reply;
-use super::shared::ANY;
-use super::signed::{KEY, SECRET, Signer, TOKEN, noon, to_wire};
+use crate::testing::answers::reply::Reply;
+use crate::testing::gateway::fake::{FakeGateway, GatewayBuilder};
+use crate::testing::gateway::shared::ANY;
+use crate::testing::signature::signed::{KEY, SECRET, Signer, TOKEN, noon, to_wire};
+use crate::testing::wire::http::RawRequest;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// A gateway that takes unsigned requests.
-pub(super) async fn open(replies: impl IntoIterator<Item = Reply>) -> FakeGateway {
+pub(crate) async fn open(replies: impl IntoIterator<Item = Reply>) -> FakeGateway {
     let gateway = FakeGateway::builder().verify_signatures(false).route(ANY, "/orders", replies);
     gateway.start().await.unwrap()
 }
 
 /// A gateway that insists on signatures, at noon.
-pub(super) fn strict() -> GatewayBuilder {
+pub(crate) fn strict() -> GatewayBuilder {
     FakeGateway::builder().credentials(KEY, SECRET, Some(TOKEN)).clock(Arc::new(noon))
 }
 
-pub(super) fn order() -> RawRequest {
+pub(crate) fn order() -> RawRequest {
     RawRequest::new("POST", "/prod/orders").with_header("host", "127.0.0.1").with_body("{}")
 }
 
-pub(super) fn signed_order() -> RawRequest {
+pub(crate) fn signed_order() -> RawRequest {
     Signer::new().sign(order())
 }
 
 /// A raw client that reads one answer after the other.
-pub(super) struct Client {
-    pub(super) stream: TcpStream,
-    pub(super) buffer: Vec<u8>,
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    pub(crate) buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
 impl Client {
-    pub(super) async fn connect(gateway: &FakeGateway) -> Self {
+    pub(crate) async fn connect(gateway: &FakeGateway) -> Self {
         Client { stream: TcpStream::connect(gateway.addr()).await.unwrap(), buffer: Vec::new() }
     }
 
-    pub(super) async fn send(&mut self, request: &RawRequest) {
+    pub(crate) async fn send(&mut self, request: &RawRequest) {
         self.stream.write_all(&to_wire(request)).await.unwrap();
     }
 
-    pub(super) async fn head(&mut self) -> String {
+    pub(crate) async fn head(&mut self) -> String {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|w| w == b"\r\n\r\n") {
                 let head: Vec<u8> = self.buffer.drain(..end + 4).collect();
@@ -68,7 +68,7 @@ impl Client {
         }
     }
 
-    pub(super) async fn answer(&mut self) -> Answer {
+    pub(crate) async fn answer(&mut self) -> Answer {
         let head = self.head().await;
         let status = head.get(9..12).unwrap().parse().unwrap();
         let mut answer = Answer { status, head, body: String::new() };
@@ -80,31 +80,31 @@ impl Client {
         answer
     }
 
-    pub(super) async fn ask(&mut self, request: &RawRequest) -> Answer {
+    pub(crate) async fn ask(&mut self, request: &RawRequest) -> Answer {
         self.send(request).await;
         self.answer().await
     }
 
     /// All that still comes until the gateway closes.
-    pub(super) async fn rest(&mut self) -> std::io::Result<String> {
+    pub(crate) async fn rest(&mut self) -> std::io::Result<String> {
         let mut rest = std::mem::take(&mut self.buffer);
         self.stream.read_to_end(&mut rest).await?;
         Ok(String::from_utf8_lossy(&rest).into_owned())
     }
 
     /// Whether nothing has come and the connection is open.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         let read = self.stream.try_read(&mut [0; 16]);
         self.buffer.is_empty() && read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 }
 
-pub(super) async fn ask(gateway: &FakeGateway, request: &RawRequest) -> Answer {
+pub(crate) async fn ask(gateway: &FakeGateway, request: &RawRequest) -> Answer {
     Client::connect(gateway).await.ask(request).await
 }
 
 /// Has a whole exchange on another connection, so that the gateway had every chance to do what it should not.
-pub(super) async fn let_others_through(gateway: &FakeGateway) {
+pub(crate) async fn let_others_through(gateway: &FakeGateway) {
     assert_eq!(
         ask(gateway, &RawRequest::new("GET", "/prod/other").with_header("host", "h")).await.status,
         403

@@ -3,29 +3,29 @@
 //! The rules are those of the IAM user guide, "Create a signed AWS API request". Nothing is taken from a parsed URL:
 //! what a parser puts right, a gateway would not.
 
-use super::header_line::split_at_byte;
-use super::http::RawRequest;
-use super::settings::PathEncoding;
+use crate::testing::signature::settings::PathEncoding;
+use crate::testing::wire::header_line::split_at_byte;
+use crate::testing::wire::http::RawRequest;
 use sha2::{Digest, Sha256};
 
 /// How a canonical request is made and for whose eyes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
-    pub(super) path_encoding: PathEncoding,
-    pub(super) normalize_path: bool,
+pub(crate) struct Rules {
+    pub(crate) path_encoding: PathEncoding,
+    pub(crate) normalize_path: bool,
     /// Whether values that may be secret are shown; a signature needs them, a reader does not.
-    pub(super) secrets: Secrets,
+    pub(crate) secrets: Secrets,
 }
 
 /// Whether values that may be secret are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Secrets {
+pub(crate) enum Secrets {
     Hidden,
     Shown,
 }
 
 /// Makes the canonical request over the headers named, in the order named.
-pub(super) fn canonical_request(
+pub(crate) fn canonical_request(
     request: &RawRequest,
     signed_headers: &[String],
     body_hash: &str,
@@ -55,17 +55,17 @@ pub(super) fn canonical_request(
 }
 
 /// Makes the string to sign.
-pub(super) fn string_to_sign(amz_date: &str, scope: &str, canonical_request: &[u8]) -> String {
+pub(crate) fn string_to_sign(amz_date: &str, scope: &str, canonical_request: &[u8]) -> String {
     format!("{ALGORITHM}\n{amz_date}\n{scope}\n{}", sha256_hex(canonical_request))
 }
 
 /// The SHA-256 of the bytes, in lower-case hexadecimal.
-pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
 /// The only algorithm there is.
-pub(super) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+pub(crate) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 fn canonical_path(path: &[u8], rules: Rules) -> String {
     let normalized;
@@ -209,7 +209,7 @@ fn hex_char(nibble: u8) -> char {
     char::from_digit(u32::from(nibble), 16).unwrap_or('0')
 }
 
-pub(super) fn hex_digit(digit: u8) -> Option<u8> {
+pub(crate) fn hex_digit(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
@@ -219,9 +219,9 @@ fn may_be_secret(name: &str) -> bool {
     ["token", "secret", "cookie", "api-key", "password"].iter().any(|part| name.contains(part))
 }
 
-pub(super) const HIDDEN: &str = "(hidden)";
+pub(crate) const HIDDEN: &str = "(hidden)";
 /// What stands in the place of the body's hash where the body is not signed.
-pub(super) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+pub(crate) const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 #[cfg(test)]
 mod tests {

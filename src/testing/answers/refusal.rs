@@ -1,11 +1,11 @@
 //! What API Gateway says to a signature that does not stand.
 
-use super::amz_date;
-use super::answers::{rest, tight};
-use super::record::RecordedAttempt;
-use super::reply::Reply;
-use super::verdict::{self, Verdict};
-use super::verification::Verification;
+use crate::testing::answers::named::{rest, tight};
+use crate::testing::answers::reply::Reply;
+use crate::testing::gateway::record::RecordedAttempt;
+use crate::testing::signature::amz_date;
+use crate::testing::signature::verdict::{self, Verdict};
+use crate::testing::signature::verification::Verification;
 use std::time::SystemTime;
 
 impl Reply {
@@ -45,7 +45,7 @@ impl Reply {
 }
 
 /// The gateway's answer to a signature that does not stand; `None` to one that does.
-pub(super) fn refusal(verification: &Verification) -> Option<Reply> {
+pub(crate) fn refusal(verification: &Verification) -> Option<Reply> {
     Some(match verification.verdict() {
         Verdict::AlgorithmUnsupported(named) => incomplete_signature(&format!(
             "Unsupported AWS 'algorithm': '{named}' (only AWS4-HMAC-SHA256 for now). "

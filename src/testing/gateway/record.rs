@@ -1,9 +1,9 @@
 //! What the gateway saw, kept for the test to look at.
 
-use super::http::RawRequest;
-use super::lock::lock;
-use super::verdict::Verdict;
-use super::verification::Verification;
+use crate::testing::lock::lock;
+use crate::testing::signature::verdict::Verdict;
+use crate::testing::signature::verification::Verification;
+use crate::testing::wire::http::RawRequest;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Mutex;
@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 /// One exchange as the gateway saw it, kept once it was decided how to answer, before the answer goes out.
 #[derive(Clone)]
 pub struct RecordedAttempt {
-    pub(super) request: RawRequest,
-    pub(super) verification: Verification,
-    pub(super) received_at: SystemTime,
-    pub(super) connection: usize,
-    pub(super) order: usize,
-    pub(super) status: Option<u16>,
+    pub(crate) request: RawRequest,
+    pub(crate) verification: Verification,
+    pub(crate) received_at: SystemTime,
+    pub(crate) connection: usize,
+    pub(crate) order: usize,
+    pub(crate) status: Option<u16>,
 }
 
 impl RecordedAttempt {
@@ -140,25 +140,25 @@ impl fmt::Debug for RecordedAttempt {
 
 /// All exchanges so far.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     attempts: Mutex<Vec<RecordedAttempt>>,
     arrived: Notify,
 }
 
 impl Record {
-    pub(super) fn keep(&self, attempt: RecordedAttempt) {
+    pub(crate) fn keep(&self, attempt: RecordedAttempt) {
         lock(&self.attempts).push(attempt);
         self.arrived.notify_waiters();
     }
 
-    pub(super) fn attempts(&self) -> Vec<RecordedAttempt> {
+    pub(crate) fn attempts(&self) -> Vec<RecordedAttempt> {
         let mut attempts = lock(&self.attempts).clone();
         attempts.sort_by_key(|attempt| attempt.order);
         attempts
     }
 
     /// Waits until there are so many.
-    pub(super) async fn wait_for(&self, count: usize) -> Vec<RecordedAttempt> {
+    pub(crate) async fn wait_for(&self, count: usize) -> Vec<RecordedAttempt> {
         loop {
             let mut arrived = std::pin::pin!(self.arrived.notified());
             // Enlisted before the look, or what comes in between would be missed.

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 /// Reads `yyyymmddThhmmssZ`; `None` for every other form and for a day that no calendar has.
-pub(super) fn parse(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     if date.len() != 8 || time.len() != 6 || !date.bytes().chain(time.bytes()).all(|b| b.is_ascii_digit()) {
         return None;
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Option<SystemTime> {
 }
 
 /// Writes `yyyymmddThhmmssZ`; a fraction of a second is cut off.
-pub(super) fn format(at: SystemTime) -> String {
+pub(crate) fn format(at: SystemTime) -> String {
     let seconds = unix_seconds(at);
     let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
     let of_day = seconds.rem_euclid(86_400);
@@ -28,7 +28,7 @@ pub(super) fn format(at: SystemTime) -> String {
 }
 
 /// Cuts a time down to the whole second.
-pub(super) fn whole_second(at: SystemTime) -> SystemTime {
+pub(crate) fn whole_second(at: SystemTime) -> SystemTime {
     from_unix_seconds(unix_seconds(at)).unwrap_or(at)
 }
 

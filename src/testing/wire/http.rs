@@ -1,8 +1,8 @@
 //! A request as it came over the wire: its line, its header lines in order, its body, byte for byte.
 
-use super::body::{BodyReader, Framing};
-use super::header_line::{HeaderLine, split_at_byte, token};
-use super::malformed::Malformed;
+use crate::testing::wire::body::{BodyReader, Framing};
+use crate::testing::wire::header_line::{HeaderLine, split_at_byte, token};
+use crate::testing::wire::malformed::Malformed;
 use bytes::{Bytes, BytesMut};
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl RawRequest {
     }
 
     /// Reads a request line and header lines.
-    pub(super) fn parse_head(head: &[u8]) -> Result<Self, Malformed> {
+    pub(crate) fn parse_head(head: &[u8]) -> Result<Self, Malformed> {
         let mut lines = head.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let (method, target, http_10) = request_line(lines.next().unwrap_or_default())?;
         let mut request = RawRequest::new(method, target);
@@ -133,26 +133,26 @@ impl RawRequest {
         &self.body
     }
 
-    pub(super) fn raw_values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    pub(crate) fn raw_values<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a [u8]> {
         self.headers.iter().filter(move |line| line.is(name)).map(|line| line.value.as_slice())
     }
 
-    pub(super) fn header_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn header_names(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().map(|line| line.name.as_str())
     }
 
     /// Whether the target holds only bytes that a URI may hold (RFC 3986): everything else must be percent-encoded.
-    pub(super) fn target_is_uri(&self) -> bool {
+    pub(crate) fn target_is_uri(&self) -> bool {
         self.target.iter().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(b))
     }
 
     /// The bytes of all header lines, line ends included.
-    pub(super) fn header_bytes(&self) -> usize {
+    pub(crate) fn header_bytes(&self) -> usize {
         self.headers.iter().map(|line| line.raw.len() + "\r\n".len()).sum()
     }
 
     /// The length of the URL that the client asked for.
-    pub(super) fn url_length(&self) -> usize {
+    pub(crate) fn url_length(&self) -> usize {
         match self.target.first() {
             Some(b'/') => "http://".len() + self.header("host").map_or(0, str::len) + self.target.len(),
             _ => self.target.len(),
@@ -160,7 +160,7 @@ impl RawRequest {
     }
 
     /// How the body is framed (RFC 9112 section 6).
-    pub(super) fn framing(&self) -> Result<Framing, Malformed> {
+    pub(crate) fn framing(&self) -> Result<Framing, Malformed> {
         let codings: Vec<&[u8]> = self.raw_values("transfer-encoding").collect();
         let mut lengths = self.raw_values("content-length").map(content_length);
         match (codings.as_slice(), lengths.next()) {
@@ -178,7 +178,7 @@ impl RawRequest {
     }
 
     /// Whether the client means to use the connection again.
-    pub(super) fn keeps_alive(&self) -> bool {
+    pub(crate) fn keeps_alive(&self) -> bool {
         let says = |word: &str| {
             let options = self.header_values("connection");
             options.iter().flat_map(|v| v.split(',')).any(|option| option.trim().eq_ignore_ascii_case(word))
@@ -187,7 +187,7 @@ impl RawRequest {
     }
 
     /// Whether it names its host once, as HTTP/1.1 demands (RFC 9112 section 3.2).
-    pub(super) fn has_one_host(&self) -> bool {
+    pub(crate) fn has_one_host(&self) -> bool {
         let hosts = self.raw_values("host").count();
         hosts == 1 || (hosts == 0 && self.http_10)
     }
@@ -217,7 +217,7 @@ impl fmt::Debug for RawRequest {
 }
 
 /// Where the head ends: behind the first empty line that follows a line.
-pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
     let mut line_is_empty = false;
     for (at, byte) in bytes.iter().enumerate() {
         match byte {

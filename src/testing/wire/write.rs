@@ -1,7 +1,7 @@
 //! Replies, put on the wire.
 
-use super::reply::{Behaviour, Delivery, Reply, Surface};
 use crate::edge::ambient::{self, Ambient};
+use crate::testing::answers::reply::{Behaviour, Delivery, Reply, Surface};
 use std::io;
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 /// What becomes of the connection after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(crate) enum After {
     /// It is closed.
     Close,
     /// It is read on and may bring another request.
@@ -20,19 +20,19 @@ pub(super) enum After {
 
 /// What an answer is stamped with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// The gateway's time, for `Date`.
-    pub(super) now: SystemTime,
+    pub(crate) now: SystemTime,
     /// The answer's number, of which its ids are made.
-    pub(super) number: usize,
+    pub(crate) number: usize,
     /// Whether the request was HEAD, whose answer has no body.
-    pub(super) to_head: bool,
+    pub(crate) to_head: bool,
     /// Whether the client wants to keep the connection.
-    pub(super) keep_alive: bool,
+    pub(crate) keep_alive: bool,
 }
 
 /// Does what the reply says.
-pub(super) async fn perform(reply: &Reply, stamp: Stamp, stream: &mut TcpStream) -> io::Result<After> {
+pub(crate) async fn perform(reply: &Reply, stamp: Stamp, stream: &mut TcpStream) -> io::Result<After> {
     wait(reply.delay).await;
     match reply.behaviour {
         Behaviour::Answer => answer(reply, stamp, stream).await,
@@ -147,7 +147,7 @@ fn has_no_body(status: u16) -> bool {
 }
 
 /// Stays until the client goes; what it still sends is dropped.
-pub(super) async fn outlast(stream: &mut TcpStream) {
+pub(crate) async fn outlast(stream: &mut TcpStream) {
     let mut dropped = [0; 4_096];
     while stream.read(&mut dropped).await.is_ok_and(|read| read > 0) {}
 }

@@ -1,12 +1,12 @@
 //! One connection: requests read, decided on and answered, one after the other.
 
-use super::answers;
-use super::body::BodyReader;
-use super::http::{RawRequest, head_end};
-use super::malformed::Malformed;
-use super::reply::Reply;
-use super::shared::Shared;
-use super::write::{After, Stamp, outlast, perform};
+use crate::testing::answers::named;
+use crate::testing::answers::reply::Reply;
+use crate::testing::gateway::shared::Shared;
+use crate::testing::wire::body::BodyReader;
+use crate::testing::wire::http::{RawRequest, head_end};
+use crate::testing::wire::malformed::Malformed;
+use crate::testing::wire::write::{After, Stamp, outlast, perform};
 use bytes::{Buf, BytesMut};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Serves a connection until either side ends it.
-pub(super) async fn serve(shared: &Shared, stream: TcpStream, number: usize) {
+pub(crate) async fn serve(shared: &Shared, stream: TcpStream, number: usize) {
     let mut wire = Wire { stream, buffer: BytesMut::new() };
     loop {
         match exchange(shared, &mut wire, number).await {
@@ -29,7 +29,7 @@ pub(super) async fn serve(shared: &Shared, stream: TcpStream, number: usize) {
                 return;
             }
             Err(Lost::HeadTooLarge) => return refuse(shared, wire, Reply::headers_too_large()).await,
-            Err(Lost::Malformed) => return refuse(shared, wire, answers::bad_request()).await,
+            Err(Lost::Malformed) => return refuse(shared, wire, named::bad_request()).await,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What the gateway refuses for its size, each limit at its last byte.
 
-use super::http::RawRequest;
-use super::raw_client::{Client, ask, open, order, strict};
-use super::reply::Reply;
-use super::shared::ANY;
-use super::signed::Signer;
+use crate::testing::answers::reply::Reply;
+use crate::testing::gateway::raw_client::{Client, ask, open, order, strict};
+use crate::testing::gateway::shared::ANY;
+use crate::testing::signature::signed::Signer;
+use crate::testing::wire::http::RawRequest;
 
 #[tokio::test]
 async fn a_body_over_ten_megabytes_is_refused_in_plain_text_and_the_connection_lives() {

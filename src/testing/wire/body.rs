@@ -1,11 +1,11 @@
 //! A request's body, counted or chunked, taken off the wire as it comes.
 
-use super::malformed::Malformed;
+use crate::testing::wire::malformed::Malformed;
 use bytes::{Buf, Bytes, BytesMut};
 
 /// How a body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     /// In chunks (RFC 9112 section 7.1).
     Chunked,
     /// By its length.
@@ -14,7 +14,7 @@ pub(super) enum Framing {
 
 /// Takes a body off the wire, whatever the pieces it comes in.
 #[derive(Debug)]
-pub(super) struct BodyReader {
+pub(crate) struct BodyReader {
     state: State,
     kept: Vec<u8>,
     seen: u64,
@@ -23,16 +23,16 @@ pub(super) struct BodyReader {
 
 /// A body that was read to its end.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(crate) struct Body {
     /// The body, or its beginning if it is over the limit.
-    pub(super) kept: Bytes,
+    pub(crate) kept: Bytes,
     /// Whether it is over the limit.
-    pub(super) over_limit: bool,
+    pub(crate) over_limit: bool,
 }
 
 impl BodyReader {
     /// Keeps at most `limit` bytes; what is beyond is read and dropped, so that the client can be told.
-    pub(super) fn new(framing: Framing, limit: usize) -> Self {
+    pub(crate) fn new(framing: Framing, limit: usize) -> Self {
         let state = match framing {
             Framing::Chunked => State::ChunkSize,
             Framing::Counted(0) => State::Done,
@@ -42,7 +42,7 @@ impl BodyReader {
     }
 
     /// Takes what it can use of the input; answers whether the body is complete.
-    pub(super) fn feed(&mut self, input: &mut BytesMut) -> Result<bool, Malformed> {
+    pub(crate) fn feed(&mut self, input: &mut BytesMut) -> Result<bool, Malformed> {
         loop {
             let before = (input.len(), self.state);
             self.state = match self.state {
@@ -73,7 +73,7 @@ impl BodyReader {
     }
 
     /// Gives the body up.
-    pub(super) fn finish(self) -> Body {
+    pub(crate) fn finish(self) -> Body {
         let over_limit = self.seen > u64::try_from(self.limit).unwrap_or(u64::MAX);
         Body { kept: Bytes::from(self.kept), over_limit }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What makes bytes no HTTP/1.1 request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub(super) &'static str);
+pub struct Malformed(pub(crate) &'static str);
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,29 +1,29 @@
 //! The `authorization` header of SigV4, taken apart.
 
-use super::canonical::ALGORITHM;
-use super::verdict::Verdict;
+use crate::testing::signature::canonical::ALGORITHM;
+use crate::testing::signature::verdict::Verdict;
 
 /// A well-formed `authorization` header.
 #[derive(Clone)]
-pub(super) struct Authorization {
-    pub(super) access_key_id: String,
-    pub(super) scope: Scope,
-    pub(super) signed_headers: Vec<String>,
-    pub(super) signature: String,
+pub(crate) struct Authorization {
+    pub(crate) access_key_id: String,
+    pub(crate) scope: Scope,
+    pub(crate) signed_headers: Vec<String>,
+    pub(crate) signature: String,
 }
 
 /// What a signature is good for.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
-    pub(super) date: String,
-    pub(super) region: String,
-    pub(super) service: String,
-    pub(super) terminator: String,
+pub(crate) struct Scope {
+    pub(crate) date: String,
+    pub(crate) region: String,
+    pub(crate) service: String,
+    pub(crate) terminator: String,
 }
 
 impl Authorization {
     /// Takes the header's value apart; the error is the verdict on it.
-    pub(super) fn parse(value: &str) -> Result<Self, Verdict> {
+    pub(crate) fn parse(value: &str) -> Result<Self, Verdict> {
         let (algorithm, pairs) = value.trim().split_once(' ').ok_or(Verdict::AuthorizationMalformed)?;
         if algorithm != ALGORITHM {
             return Err(match algorithm.starts_with("AWS4-") {
@@ -63,7 +63,7 @@ impl Authorization {
 
 impl Scope {
     /// The scope as it stands in the string to sign.
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         [&*self.date, &*self.region, &*self.service, &*self.terminator].join("/")
     }
 }

@@ -1,6 +1,6 @@
 //! What the gateway does with a request: an answer, or one of the ways in which there is none.
 
-use super::record::RecordedAttempt;
+use crate::testing::gateway::record::RecordedAttempt;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use std::time::Duration;
 #[derive(Clone)]
 #[must_use]
 pub struct Reply {
-    pub(super) behaviour: Behaviour,
-    pub(super) status: u16,
-    pub(super) headers: Vec<(String, Vec<u8>)>,
-    pub(super) omitted: Vec<String>,
-    pub(super) body: Bytes,
-    pub(super) surface: Surface,
-    pub(super) delay: Duration,
-    pub(super) delivery: Delivery,
-    pub(super) keep_alive: bool,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, Vec<u8>)>,
+    pub(crate) omitted: Vec<String>,
+    pub(crate) body: Bytes,
+    pub(crate) surface: Surface,
+    pub(crate) delay: Duration,
+    pub(crate) delivery: Delivery,
+    pub(crate) keep_alive: bool,
 }
 
 impl Reply {
@@ -131,7 +131,7 @@ impl Reply {
     }
 
     /// Settles a dynamic reply.
-    pub(super) fn resolve(self, attempt: &RecordedAttempt) -> Reply {
+    pub(crate) fn resolve(self, attempt: &RecordedAttempt) -> Reply {
         let mut reply = self;
         for _ in 0..DEEPEST_DECISION {
             let Behaviour::Dynamic(decide) = &reply.behaviour else {
@@ -144,7 +144,7 @@ impl Reply {
     }
 
     /// The status that goes out, if one does.
-    pub(super) fn status_sent(&self) -> Option<u16> {
+    pub(crate) fn status_sent(&self) -> Option<u16> {
         matches!(self.behaviour, Behaviour::Answer).then_some(self.status)
     }
 
@@ -182,7 +182,7 @@ impl fmt::Debug for Reply {
 
 /// What is done on the wire.
 #[derive(Clone)]
-pub(super) enum Behaviour {
+pub(crate) enum Behaviour {
     Answer,
     Close,
     Dynamic(Decide),
@@ -210,7 +210,7 @@ impl fmt::Debug for Behaviour {
 
 /// How a body goes out.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Delivery {
+pub(crate) enum Delivery {
     Drip { chunk: usize, every: Duration },
     StallAfter(usize),
     TruncateAfter(usize),
@@ -219,7 +219,7 @@ pub(super) enum Delivery {
 
 /// Who answers, which decides the headers that are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Surface {
+pub(crate) enum Surface {
     /// The callee, through a REST API.
     Callee,
     /// An HTTP API itself.

@@ -1,6 +1,6 @@
 //! Requests signed by the AWS SDK's own signer, the counterpart that the verifier is tested against.
 
-use super::http::RawRequest;
+use crate::testing::wire::http::RawRequest;
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
     PercentEncodingMode, SignableBody, SignableRequest, SigningSettings, UriPathNormalizationMode, sign,
@@ -8,32 +8,32 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4;
 use std::time::{Duration, SystemTime};
 
-pub(super) const KEY: &str = "AKIDEXAMPLE";
-pub(super) const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
-pub(super) const TOKEN: &str = "an/example+session/token==";
-pub(super) const REGION: &str = "eu-central-1";
-pub(super) const SERVICE: &str = "execute-api";
+pub(crate) const KEY: &str = "AKIDEXAMPLE";
+pub(crate) const SECRET: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+pub(crate) const TOKEN: &str = "an/example+session/token==";
+pub(crate) const REGION: &str = "eu-central-1";
+pub(crate) const SERVICE: &str = "execute-api";
 
 /// 2026-10-02T10:00:00Z.
-pub(super) fn noon() -> SystemTime {
+pub(crate) fn noon() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_935_200)
 }
 
 /// Who signs, for what, and how.
 #[derive(Clone)]
-pub(super) struct Signer {
-    pub(super) key: &'static str,
-    pub(super) secret: &'static str,
-    pub(super) token: Option<&'static str>,
-    pub(super) region: &'static str,
-    pub(super) service: &'static str,
-    pub(super) at: SystemTime,
-    pub(super) single_encoding: bool,
-    pub(super) unsigned_payload: bool,
+pub(crate) struct Signer {
+    pub(crate) key: &'static str,
+    pub(crate) secret: &'static str,
+    pub(crate) token: Option<&'static str>,
+    pub(crate) region: &'static str,
+    pub(crate) service: &'static str,
+    pub(crate) at: SystemTime,
+    pub(crate) single_encoding: bool,
+    pub(crate) unsigned_payload: bool,
 }
 
 impl Signer {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Signer {
             key: KEY,
             secret: SECRET,
@@ -47,7 +47,7 @@ impl Signer {
     }
 
     /// Signs the request with all headers that it has; `host` must be among them.
-    pub(super) fn sign(&self, request: RawRequest) -> RawRequest {
+    pub(crate) fn sign(&self, request: RawRequest) -> RawRequest {
         let mut settings = SigningSettings::default();
         // The path is the test's own: it is to be signed as it stands.
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
@@ -91,7 +91,7 @@ impl Signer {
 }
 
 /// The request as it goes over the wire.
-pub(super) fn to_wire(request: &RawRequest) -> Vec<u8> {
+pub(crate) fn to_wire(request: &RawRequest) -> Vec<u8> {
     let mut wire = [request.method().as_bytes(), b" ", request.target(), b" HTTP/1.1\r\n"].concat();
     for line in request.header_lines() {
         wire.extend_from_slice(line);

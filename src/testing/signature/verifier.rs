@@ -1,12 +1,12 @@
 //! Verification of SigV4 signatures on the bytes as received, sharing no code with any signer.
 
-use super::amz_date;
-use super::authorization::{Authorization, Scope};
-use super::canonical::{self, UNSIGNED};
-use super::http::RawRequest;
-use super::settings::{Identity, VerifierSettings};
-use super::verdict::{Verdict, WINDOW};
-use super::verification::Verification;
+use crate::testing::signature::amz_date;
+use crate::testing::signature::authorization::{Authorization, Scope};
+use crate::testing::signature::canonical::{self, UNSIGNED};
+use crate::testing::signature::settings::{Identity, VerifierSettings};
+use crate::testing::signature::verdict::{Verdict, WINDOW};
+use crate::testing::signature::verification::Verification;
+use crate::testing::wire::http::RawRequest;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::time::SystemTime;

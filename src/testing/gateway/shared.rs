@@ -1,14 +1,14 @@
 //! What the gateway's connections share: scripts, settings, clock and record.
 
-use super::answers;
-use super::http::RawRequest;
-use super::lock::lock;
-use super::record::{Record, RecordedAttempt};
-use super::refusal::refusal;
-use super::reply::{Behaviour, Reply};
-use super::settings::VerifierSettings;
-use super::verification::Verification;
-use super::verifier::verify;
+use crate::testing::answers::named;
+use crate::testing::answers::refusal::refusal;
+use crate::testing::answers::reply::{Behaviour, Reply};
+use crate::testing::gateway::record::{Record, RecordedAttempt};
+use crate::testing::lock::lock;
+use crate::testing::signature::settings::VerifierSettings;
+use crate::testing::signature::verification::Verification;
+use crate::testing::signature::verifier::verify;
+use crate::testing::wire::http::RawRequest;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,24 +19,24 @@ use std::time::SystemTime;
 pub const ANY: &str = "ANY";
 
 /// The wall clock of the gateway.
-pub(super) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// What the gateway's connections share.
-pub(super) struct Shared {
-    pub(super) clock: Clock,
-    pub(super) stage: String,
-    pub(super) insist: bool,
-    pub(super) settings: Mutex<VerifierSettings>,
-    pub(super) routes: Mutex<Routes>,
-    pub(super) record: Record,
-    pub(super) connections: AtomicUsize,
-    pub(super) malformed: AtomicUsize,
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) stage: String,
+    pub(crate) insist: bool,
+    pub(crate) settings: Mutex<VerifierSettings>,
+    pub(crate) routes: Mutex<Routes>,
+    pub(crate) record: Record,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) malformed: AtomicUsize,
     arrivals: AtomicUsize,
     answers: AtomicUsize,
 }
 
 impl Shared {
-    pub(super) fn new(
+    pub(crate) fn new(
         clock: Clock,
         stage: String,
         insist: bool,
@@ -57,17 +57,17 @@ impl Shared {
         }
     }
 
-    pub(super) fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         (self.clock)()
     }
 
     /// The number of the next answer, from 1, of which ids are made.
-    pub(super) fn next_answer(&self) -> usize {
+    pub(crate) fn next_answer(&self) -> usize {
         self.answers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Takes a reset off the script of this head's route if that is what comes next there.
-    pub(super) fn resets_unread(&self, head: &RawRequest, connection: usize) -> Option<Reply> {
+    pub(crate) fn resets_unread(&self, head: &RawRequest, connection: usize) -> Option<Reply> {
         let path = self.below_stage(head.path())?;
         let reply = lock(&self.routes).script(head.method(), path)?.next_if_unread()?;
         let attempt = self.attempt(head.clone(), Verification::not_checked(), connection, self.now());
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Decides what to do with a request and records it.
-    pub(super) fn decide(&self, request: RawRequest, over_limit: bool, connection: usize) -> Reply {
+    pub(crate) fn decide(&self, request: RawRequest, over_limit: bool, connection: usize) -> Reply {
         let received_at = self.now();
         let verification = match over_limit {
             true => Verification::not_checked(),
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     /// The part of a path below the stage; `None` if it is of another stage.
-    pub(super) fn below_stage<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+    pub(crate) fn below_stage<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         let below = match self.stage.as_str() {
             "" => path,
             stage => path.strip_prefix(b"/")?.strip_prefix(stage.as_bytes())?,
@@ -114,7 +114,7 @@ impl Shared {
             return Reply::payload_too_large();
         }
         if !request.target_is_uri() || !request.has_one_host() {
-            return answers::bad_request();
+            return named::bad_request();
         }
         let path = self.below_stage(request.path());
         let routed = path.filter(|path| lock(&self.routes).script(request.method(), path).is_some());
@@ -157,11 +157,11 @@ impl fmt::Debug for Shared {
 
 /// The scripts by method and path.
 #[derive(Debug, Default)]
-pub(super) struct Routes(Vec<Route>);
+pub(crate) struct Routes(Vec<Route>);
 
 impl Routes {
     /// Adds a script, or puts it in the place of the one of the same method and path.
-    pub(super) fn set(&mut self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) {
+    pub(crate) fn set(&mut self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) {
         self.0.retain(|route| route.method != method || route.path != path);
         let script = Script(replies.into_iter().collect());
         self.0.push(Route { method: method.to_owned(), path: path.to_owned(), script });

@@ -1,6 +1,6 @@
 //! What the verifier found.
 
-use super::amz_date;
+use crate::testing::signature::amz_date;
 use std::fmt;
 use std::time::SystemTime;
 
@@ -100,18 +100,18 @@ impl fmt::Display for Verdict {
 }
 
 /// API Gateway's sentence for a signature that is too old.
-pub(super) fn expired(signed: SystemTime, now: SystemTime) -> String {
+pub(crate) fn expired(signed: SystemTime, now: SystemTime) -> String {
     let oldest = now.checked_sub(WINDOW).unwrap_or(SystemTime::UNIX_EPOCH);
     let (signed, oldest, now) = (amz_date::format(signed), amz_date::format(oldest), amz_date::format(now));
     format!("Signature expired: {signed} is now earlier than {oldest} ({now} - 5 min.)")
 }
 
 /// API Gateway's sentence for a signature from the future.
-pub(super) fn not_yet_current(signed: SystemTime, now: SystemTime) -> String {
+pub(crate) fn not_yet_current(signed: SystemTime, now: SystemTime) -> String {
     let newest = now.checked_add(WINDOW).unwrap_or(now);
     let (signed, newest, now) = (amz_date::format(signed), amz_date::format(newest), amz_date::format(now));
     format!("Signature not yet current: {signed} is still later than {newest} ({now} + 5 min.)")
 }
 
 /// How far a signature's time may be from the verifier's, either way.
-pub(super) const WINDOW: std::time::Duration = std::time::Duration::from_secs(5 * 60);
+pub(crate) const WINDOW: std::time::Duration = std::time::Duration::from_secs(5 * 60);

@@ -1,10 +1,12 @@
 //! What goes over the wire, whole or broken, as a raw client sees it.
 
-use super::http::RawRequest;
-use super::raw_client::{Client, ask, let_others_through, open, order, signed_order, strict};
-use super::reply::Reply;
-use super::signed::to_wire;
-use super::verdict::Verdict;
+use crate::testing::answers::reply::Reply;
+use crate::testing::gateway::raw_client::{
+    Client, ask, let_others_through, open, order, signed_order, strict,
+};
+use crate::testing::signature::signed::to_wire;
+use crate::testing::signature::verdict::Verdict;
+use crate::testing::wire::http::RawRequest;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;

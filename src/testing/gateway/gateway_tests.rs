@@ -1,13 +1,13 @@
 //! Routing, scripts, refusals and the record, as a raw client sees them.
 
-use super::clock::ManualClock;
-use super::gateway::FakeGateway;
-use super::http::RawRequest;
-use super::raw_client::{Client, ask, open, order, signed_order, strict};
-use super::reply::Reply;
-use super::shared::ANY;
-use super::signed::{KEY, SECRET, Signer, TOKEN, noon};
-use super::verdict::Verdict;
+use crate::testing::answers::reply::Reply;
+use crate::testing::clock::ManualClock;
+use crate::testing::gateway::fake::FakeGateway;
+use crate::testing::gateway::raw_client::{Client, ask, open, order, signed_order, strict};
+use crate::testing::gateway::shared::ANY;
+use crate::testing::signature::signed::{KEY, SECRET, Signer, TOKEN, noon};
+use crate::testing::signature::verdict::Verdict;
+use crate::testing::wire::http::RawRequest;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -228,7 +228,7 @@ async fn a_scripted_expiry_names_the_signed_time_and_the_gateways() {
 
 #[tokio::test]
 async fn a_dynamic_reply_sees_the_attempt_and_is_dressed_by_its_script() {
-    let decide = |attempt: &super::RecordedAttempt| Reply::json(200, format!("{}", attempt.order()));
+    let decide = |attempt: &crate::testing::RecordedAttempt| Reply::json(200, format!("{}", attempt.order()));
     let gateway = open([Reply::dynamic(decide).header("x-dressed", "1")]).await;
     for order_of_arrival in ["1", "2"] {
         let answer = ask(&gateway, &order()).await;
@@ -239,7 +239,7 @@ async fn a_dynamic_reply_sees_the_attempt_and_is_dressed_by_its_script() {
 
 #[tokio::test]
 async fn a_dynamic_reply_that_never_decides_ends_in_a_500() {
-    fn again(_: &super::RecordedAttempt) -> Reply {
+    fn again(_: &crate::testing::RecordedAttempt) -> Reply {
         Reply::dynamic(again)
     }
     let gateway = open([Reply::dynamic(again)]).await;

@@ -5,12 +5,12 @@ use std::fmt;
 /// Whose signatures are accepted, for what, and how paths are encoded.
 #[derive(Clone)]
 pub struct VerifierSettings {
-    pub(super) region: String,
-    pub(super) service: String,
-    pub(super) identities: Vec<Identity>,
-    pub(super) path_encoding: PathEncoding,
-    pub(super) normalize_path: bool,
-    pub(super) allow_unsigned_payload: bool,
+    pub(crate) region: String,
+    pub(crate) service: String,
+    pub(crate) identities: Vec<Identity>,
+    pub(crate) path_encoding: PathEncoding,
+    pub(crate) normalize_path: bool,
+    pub(crate) allow_unsigned_payload: bool,
 }
 
 impl VerifierSettings {
@@ -60,12 +60,12 @@ impl VerifierSettings {
         self
     }
 
-    pub(super) fn accept(&mut self, key: String, secret: String, token: Option<String>) {
+    pub(crate) fn accept(&mut self, key: String, secret: String, token: Option<String>) {
         self.identities.retain(|known| known.key != key || known.token != token);
         self.identities.push(Identity { key, secret, token, revoked: false });
     }
 
-    pub(super) fn revoke(&mut self, key: &str) {
+    pub(crate) fn revoke(&mut self, key: &str) {
         for identity in self.identities.iter_mut().filter(|known| known.key == key) {
             identity.revoked = true;
         }
@@ -98,9 +98,9 @@ pub enum PathEncoding {
 
 /// One set of credentials.
 #[derive(Clone)]
-pub(super) struct Identity {
-    pub(super) key: String,
-    pub(super) secret: String,
-    pub(super) token: Option<String>,
-    pub(super) revoked: bool,
+pub(crate) struct Identity {
+    pub(crate) key: String,
+    pub(crate) secret: String,
+    pub(crate) token: Option<String>,
+    pub(crate) revoked: bool,
 }

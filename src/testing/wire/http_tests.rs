@@ -1,7 +1,7 @@
 //! The parser: what it takes, what it refuses, and that nothing makes it panic.
 
-use super::body::{BodyReader, Framing};
-use super::http::{RawRequest, head_end};
+use crate::testing::wire::body::{BodyReader, Framing};
+use crate::testing::wire::http::{RawRequest, head_end};
 use bytes::BytesMut;
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! The verifier against the AWS SDK's signer, and against everything that can be wrong with a signature.
 
-use super::http::RawRequest;
-use super::settings::{PathEncoding, VerifierSettings};
-use super::signed::{KEY, REGION, SECRET, SERVICE, Signer, TOKEN, noon, to_wire};
-use super::verdict::Verdict;
-use super::verifier::verify;
+use crate::testing::signature::settings::{PathEncoding, VerifierSettings};
+use crate::testing::signature::signed::{KEY, REGION, SECRET, SERVICE, Signer, TOKEN, noon, to_wire};
+use crate::testing::signature::verdict::Verdict;
+use crate::testing::signature::verifier::verify;
+use crate::testing::wire::http::RawRequest;
 use proptest::prelude::*;
 use std::time::{Duration, SystemTime};
 
@@ -205,7 +205,7 @@ fn another_secret_or_another_spelling_of_the_signature_does_not_stand() {
 fn a_body_hash_in_a_header_must_be_that_of_the_body() {
     let claiming = |hash: &str| Signer::new().sign(order().with_header("x-amz-content-sha256", hash));
     assert_eq!(verdict(&claiming("00")), Verdict::BodyHashMismatch);
-    let hash = super::canonical::sha256_hex(order().body());
+    let hash = crate::testing::signature::canonical::sha256_hex(order().body());
     assert_eq!(verdict(&claiming(&hash)), Verdict::Valid);
 }
 

@@ -1,21 +1,21 @@
 //! A verdict on a signature, and what it was found on.
 
-use super::authorization::Authorization;
-use super::canonical::{self, HIDDEN, Rules, Secrets, UNSIGNED};
-use super::http::RawRequest;
-use super::settings::VerifierSettings;
-use super::verdict::Verdict;
+use crate::testing::signature::authorization::Authorization;
+use crate::testing::signature::canonical::{self, HIDDEN, Rules, Secrets, UNSIGNED};
+use crate::testing::signature::settings::VerifierSettings;
+use crate::testing::signature::verdict::Verdict;
+use crate::testing::wire::http::RawRequest;
 use std::fmt;
 
 /// A verdict, and what it was found on.
 #[derive(Clone)]
 pub struct Verification {
-    pub(super) verdict: Verdict,
+    pub(crate) verdict: Verdict,
     access_key_id: Option<String>,
     scope: Option<String>,
     signed_headers: Vec<String>,
     canonical_request: Vec<u8>,
-    pub(super) string_to_sign: String,
+    pub(crate) string_to_sign: String,
     shown: String,
 }
 
@@ -74,7 +74,7 @@ impl Verification {
     }
 
     /// Keeps what the signature is over; answers the body hash that belongs in the canonical request.
-    pub(super) fn note(
+    pub(crate) fn note(
         &mut self,
         request: &RawRequest,
         authorization: &Authorization,
@@ -107,7 +107,7 @@ impl Verification {
         body_hash
     }
 
-    pub(super) fn not_checked() -> Self {
+    pub(crate) fn not_checked() -> Self {
         Verification {
             verdict: Verdict::NotChecked,
             access_key_id: None,

@@ -3,7 +3,7 @@
 //! Statuses, types and messages are those of the developer guide's page "Gateway response types" and of captured
 //! answers. Where no capture is public, the documentation of the single answer says so.
 
-use super::reply::{Reply, Surface};
+use crate::testing::answers::reply::{Reply, Surface};
 use serde_json::Value;
 
 impl Reply {
@@ -169,12 +169,12 @@ impl Reply {
 }
 
 /// What is no request at all.
-pub(super) fn bad_request() -> Reply {
+pub(crate) fn bad_request() -> Reply {
     of(Surface::RestApi, 400).header("Content-Type", "text/plain").body("Bad Request").keep_alive(false)
 }
 
 /// An answer of a REST API itself, with a type.
-pub(super) fn rest(status: u16, error_type: &str, body: String) -> Reply {
+pub(crate) fn rest(status: u16, error_type: &str, body: String) -> Reply {
     of(Surface::RestApi, status)
         .header("Content-Type", JSON)
         .header("x-amzn-ErrorType", error_type)
@@ -186,7 +186,7 @@ fn of(surface: Surface, status: u16) -> Reply {
 }
 
 /// The message as JSON, without a space.
-pub(super) fn tight(message: &str) -> String {
+pub(crate) fn tight(message: &str) -> String {
     format!(r#"{{"message":{}}}"#, Value::from(message))
 }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn the_answers_are_the_captured_ones_word_for_word() {
         let captured: Value =
-            serde_json::from_str(include_str!("../../tests/data/gateway_responses.json")).unwrap();
+            serde_json::from_str(include_str!("../../../tests/data/gateway_responses.json")).unwrap();
         for (id, reply) in named() {
             let entry = captured.as_array().unwrap().iter().find(|entry| entry["id"] == id);
             let entry = entry.unwrap_or_else(|| panic!("no capture {id}"));

@@ -1,0 +1,5 @@
+//! What the gateway does with a request: its answers by name, its refusals, and the ways in which there is no answer.
+
+pub(crate) mod named;
+pub(crate) mod refusal;
+pub(crate) mod reply;
