@@ -70,7 +70,9 @@ pub struct ClientBuilder {
     api_id: Option<String>,
     url_limit: Option<usize>,
     resolve: Vec<(String, SocketAddr)>,
-    world: Arc<dyn Ambient>,
+    pub(crate) world: Arc<dyn Ambient>,
+    #[cfg(feature = "testing")]
+    pub(crate) network: Option<Arc<dyn crate::network::Network>>,
 }
 
 impl ServiceClient {
@@ -117,6 +119,8 @@ impl ClientBuilder {
             url_limit: None,
             resolve: Vec::new(),
             world: shared_system(),
+            #[cfg(feature = "testing")]
+            network: None,
         }
     }
 
@@ -318,15 +322,6 @@ impl ClientBuilder {
         self
     }
 
-    /// Replaces clock, waits and dice, with a [`ManualClock`](crate::testing::ManualClock) for instance; for tests.
-    ///
-    /// The gateway must go by the same clock: a difference of more than a day is not corrected.
-    #[cfg(feature = "testing")]
-    pub fn ambient(mut self, ambient: impl Ambient) -> ClientBuilder {
-        self.world = Arc::new(ambient);
-        self
-    }
-
     /// Builds the client.
     ///
     /// # Errors
@@ -378,11 +373,14 @@ impl ClientBuilder {
                 ..tls_settings(self.roots, &self.more_roots, self.client_identity)?
             },
         };
+        let transport = Transport::new(transport, Arc::clone(&self.world))?;
+        #[cfg(feature = "testing")]
+        let transport = transport.over(self.network);
         let edge = Edge {
             signer,
             credentials: CredentialCache::new(credentials, Arc::clone(&self.world), cache),
             skew: ClockSkew::default(),
-            transport: Transport::new(transport, Arc::clone(&self.world))?,
+            transport,
             announce_time_budget: self.announce_time_budget,
             header_limit: if api_id.is_some() || base.is_private_endpoint() {
                 PRIVATE_HEADER_LIMIT

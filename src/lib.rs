@@ -46,7 +46,8 @@
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
 //! | feature | `iam` | a caller's policies from a service's routes, and how near they are to IAM's limits |
 //! | | `tower` | the callee's guard as a layer: [`callee`] |
-//! | | `testing` | the test kit: a gateway that fails on script, a clock that is turned by hand |
+//! | | `testing` | the test kit: a gateway that fails on script, over sockets or in memory, and a clock turned by hand |
+//! | | `network` | the seam at which the kit answers in memory |
 //!
 //! Arrows point down only, and a test holds them there.
 
@@ -65,6 +66,8 @@ mod error_kind;
 pub mod iam;
 mod intent;
 mod json;
+#[cfg(feature = "testing")]
+mod network;
 mod observe;
 mod pace;
 pub mod policy;

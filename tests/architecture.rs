@@ -32,7 +32,7 @@ const LAYERS: [&[&str]; 20] = [
     &["error_kind", "json"],
     &["intent", "story"],
     &["callee"],
-    &["context"],
+    &["context", "network"],
     &["edge::ambient"],
     &["iam", "policy"],
 ];

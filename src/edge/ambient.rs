@@ -22,6 +22,11 @@ pub trait Ambient: Send + Sync + 'static {
     }
     /// Waits. Never called with zero: a wait of zero is not a wait.
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
+    /// Lets the time pass that an exchange in memory takes. By default it is slept.
+    #[cfg(feature = "testing")]
+    fn pass(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        self.sleep(time)
+    }
 }
 
 impl<A: Ambient + ?Sized> Ambient for Arc<A> {
@@ -39,6 +44,11 @@ impl<A: Ambient + ?Sized> Ambient for Arc<A> {
 
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         (**self).sleep(wait)
+    }
+
+    #[cfg(feature = "testing")]
+    fn pass(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        (**self).pass(time)
     }
 }
 

@@ -53,6 +53,16 @@ pub(crate) async fn read(response: &mut Response, limits: BodyLimits) -> (Bytes,
     (body, ended)
 }
 
+/// Cuts a body that is all there as [`read`] would, and says whether it passed its limit.
+#[cfg(feature = "testing")]
+pub(crate) fn cut(mut body: Bytes, is_success: bool, limits: BodyLimits) -> (Bytes, bool) {
+    let over = body.len() > if is_success { limits.success } else { limits.error };
+    if over {
+        body.truncate(limits.error);
+    }
+    (body, over)
+}
+
 /// A body as it comes; one that comes in one piece is not copied.
 #[derive(Default)]
 struct Body {

@@ -23,6 +23,8 @@ pub(crate) mod hand;
 #[cfg(feature = "aws-config")]
 pub(crate) mod lent;
 pub(crate) mod order;
+#[cfg(feature = "testing")]
+pub(crate) mod outgoing;
 pub(crate) mod path;
 #[cfg(test)]
 pub(crate) mod peer;

@@ -8,6 +8,11 @@ use crate::edge::sort::{Fate, fate_of_body, fate_of_request};
 use crate::edge::target::Target;
 use crate::policy::moment::Moment;
 use crate::policy::outcome::{Loss, Unsent};
+#[cfg(feature = "testing")]
+use crate::{
+    edge::outgoing::outgoing,
+    network::{Delivery, Network, Outgoing},
+};
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -24,6 +29,9 @@ use std::time::Duration;
 pub(crate) struct Transport {
     pool: Pool,
     ambient: Arc<dyn Ambient>,
+    /// What answers in the place of sockets.
+    #[cfg(feature = "testing")]
+    network: Option<Arc<dyn Network>>,
 }
 
 impl Transport {
@@ -32,7 +40,12 @@ impl Transport {
     /// # Errors
     /// TLS settings that cannot work.
     pub(crate) fn new(settings: TransportSettings, ambient: Arc<dyn Ambient>) -> Result<Transport, Fault> {
-        Ok(Transport { pool: Pool::new(settings)?, ambient })
+        Ok(Transport {
+            pool: Pool::new(settings)?,
+            ambient,
+            #[cfg(feature = "testing")]
+            network: None,
+        })
     }
 
     /// Sends one request as it is given and reads the answer: all of it, to the last byte of the body, in `timeout`.
@@ -48,6 +61,11 @@ impl Transport {
         timeout: Duration,
         limits: BodyLimits,
     ) -> Exchanged {
+        #[cfg(feature = "testing")]
+        if let Some(network) = &self.network {
+            let outgoing = outgoing(method, target, headers, body);
+            return self.exchange_in_memory(&**network, outgoing, timeout, limits).await;
+        }
         let lease = self.pool.lease(self.ambient.now());
         let request = request(method, target, headers, body, timeout);
         let mut response = match lease.client.execute(request).await {
@@ -120,6 +138,46 @@ impl Transport {
 impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transport").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Transport {
+    /// Exchanges over what stands in for sockets, where there is one.
+    pub(crate) fn over(self, network: Option<Arc<dyn Network>>) -> Transport {
+        Transport { network, ..self }
+    }
+
+    async fn exchange_in_memory(
+        &self,
+        network: &dyn Network,
+        outgoing: Outgoing,
+        timeout: Duration,
+        limits: BodyLimits,
+    ) -> Exchanged {
+        let sent = self.ambient.now();
+        let delivery = network.exchange(outgoing, timeout, &*self.ambient).await;
+        let ended = self.ambient.now();
+        let (response, broken) = match delivery {
+            Delivery::Answered(response) => (response, None),
+            Delivery::Broken(response, how) => (response, Some(how)),
+            Delivery::Lost(how) => {
+                return Exchanged::Lost { how, status: None, source: how.as_str().into(), thawed: false };
+            }
+            Delivery::NeverSent(why) => {
+                let reason = format!("nothing was sent ({why:?})");
+                return Exchanged::NeverSent { why, source: reason.clone().into(), reason };
+            }
+        };
+        let (parts, body) = response.into_parts();
+        if let Some(how) = broken.filter(|_| parts.status.is_success()) {
+            let (status, source) = (Some(parts.status), how.as_str().into());
+            return Exchanged::Lost { how, status, source, thawed: false };
+        }
+        let (status, headers) = (parts.status, parts.headers);
+        let (body, oversized) = body::cut(body, status.is_success(), limits);
+        let broken = broken.is_some();
+        Exchanged::Answered { status, headers, body, oversized, broken, sent, received: ended, ended }
     }
 }
 

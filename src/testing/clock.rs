@@ -11,7 +11,11 @@ use std::time::{Duration, SystemTime};
 /// Time that passes only when a call waits, or when the test says so.
 ///
 /// A wait is written down, both clocks move on by it, and the call goes on at once. The timeout of an attempt on a
-/// socket is not a wait: it stays real.
+/// socket is not a wait: it stays real. In memory ([`FakeGateway::in_memory`](crate::testing::FakeGateway::in_memory)) an
+/// attempt takes no time either: the clock moves on by what it would have taken.
+///
+/// The dice show their highest unless they are told otherwise, so that a wait is the longest that it may be; with
+/// [`seed`](ManualClock::seed) they fall at random, each time in the same way.
 ///
 /// ```
 /// use eastwest::testing::ManualClock;
@@ -30,6 +34,8 @@ pub struct ManualClock(Arc<Mutex<Hands>>);
 struct Hands {
     now: Moment,
     draw: Draw,
+    /// The state of dice that fall at random, and the same way each time.
+    seeded: Option<u64>,
     extra_per_wait: Duration,
     waits: Vec<Duration>,
 }
@@ -45,7 +51,8 @@ impl ManualClock {
     #[must_use]
     pub fn starting_at(wall: SystemTime) -> ManualClock {
         let now = Moment { wall, ..system().now() };
-        let hands = Hands { now, draw: Draw::HIGHEST, extra_per_wait: Duration::ZERO, waits: Vec::new() };
+        let (draw, extra_per_wait) = (Draw::HIGHEST, Duration::ZERO);
+        let hands = Hands { now, draw, seeded: None, extra_per_wait, waits: Vec::new() };
         ManualClock(Arc::new(Mutex::new(hands)))
     }
 
@@ -67,7 +74,24 @@ impl ManualClock {
 
     /// Sets how the dice fall from now on.
     pub fn set_draw(&self, draw: Draw) {
-        self.hands().draw = draw;
+        let mut hands = self.hands();
+        (hands.draw, hands.seeded) = (draw, None);
+    }
+
+    /// Lets the dice fall at random from now on, and for the same seed each time in the same way: waits and ids repeat from
+    /// run to run. Two clocks of one seed make the same ids.
+    ///
+    /// ```
+    /// use eastwest::testing::{Ambient, ManualClock};
+    ///
+    /// let (one, other) = (ManualClock::new(), ManualClock::new());
+    /// one.seed(7);
+    /// other.seed(7);
+    /// assert_eq!([one.draw(), one.draw()], [other.draw(), other.draw()]);
+    /// assert_ne!(one.draw(), one.draw());
+    /// ```
+    pub fn seed(&self, seed: u64) {
+        self.hands().seeded = Some(seed);
     }
 
     /// The wall clock.
@@ -99,12 +123,24 @@ impl Ambient for ManualClock {
     }
 
     fn draw(&self) -> Draw {
-        self.hands().draw
+        let mut hands = self.hands();
+        match &mut hands.seeded {
+            Some(state) => Draw(split_mix(state)),
+            None => hands.draw,
+        }
     }
 
-    /// Ids stay random: dice that always fall alike would make one key of many.
+    /// Ids stay random unless there is a seed: dice that always fall alike would make one key of many.
     fn id_bits(&self) -> u128 {
-        system().id_bits()
+        match &mut self.hands().seeded {
+            Some(state) => (u128::from(split_mix(state)) << 64) | u128::from(split_mix(state)),
+            None => system().id_bits(),
+        }
+    }
+
+    fn pass(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
+        self.advance(time);
+        Box::pin(tokio::task::yield_now())
     }
 
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
@@ -128,6 +164,16 @@ fn moved(now: Moment, by: Duration) -> Moment {
     }
 }
 
+/// SplitMix64 (Steele, Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, 2014): small, and it visits every
+/// state once before it repeats.
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 /// 2026-10-02T12:00:00Z, in seconds of the epoch.
 const NOON: u64 = 1_790_942_400;
 
@@ -144,6 +190,27 @@ mod tests {
         assert_eq!(clock.waits(), [Duration::from_secs(2)]);
         assert_eq!(clock.now().wall, before.wall + Duration::from_secs(422));
         assert_eq!(clock.now().monotonic, before.monotonic + Duration::from_secs(422));
+    }
+
+    #[tokio::test]
+    async fn time_that_passes_is_no_wait() {
+        let clock = ManualClock::new();
+        let before = clock.now();
+        clock.pass(Duration::from_secs(4)).await;
+        assert_eq!(clock.now().since(&before), Duration::from_secs(4));
+        assert!(clock.waits().is_empty());
+    }
+
+    #[test]
+    fn seeded_dice_fall_as_published_and_leave_no_id_twice() {
+        // The first values of SplitMix64 from seed 0, as its authors' reference code gives them.
+        let clock = ManualClock::new();
+        clock.seed(0);
+        assert_eq!(clock.draw(), Draw(0xe220_a839_7b1d_cdaf));
+        assert_eq!(clock.draw(), Draw(0x6e78_9e6a_a1b9_65f4));
+        assert_ne!(clock.id_bits(), clock.id_bits());
+        clock.set_draw(Draw::LOWEST);
+        assert_eq!(clock.draw(), Draw::LOWEST);
     }
 
     #[test]

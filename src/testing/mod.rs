@@ -1,49 +1,65 @@
 //! The test kit: a gateway that answers, refuses and fails on script.
 //!
-//! [`FakeGateway`] listens on a loopback port and behaves like an AWS API Gateway seen from the caller's side. It
-//! verifies the SigV4 signature of every request with code of its own, on the bytes as they came over the wire; it
-//! answers in API Gateway's words, with its headers; and it can do what a mock of statuses cannot: close, reset, stall
-//! or dribble in the middle of an exchange. Every exchange is kept for the test to look at.
+//! [`FakeGateway`] behaves like an AWS API Gateway seen from the caller's side, on a loopback port or in memory. It verifies
+//! the SigV4 signature of every request with code of its own; it answers in API Gateway's words, with its headers; and it can
+//! do what a mock of statuses cannot: refuse, close, reset, stall or dribble in the middle of an exchange. Every exchange is
+//! kept for the test to look at.
 //!
 //! ```
-//! use eastwest::testing::{FakeGateway, Reply};
-//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//! use eastwest::CallContext;
+//! use eastwest::testing::{FakeGateway, ManualClock, Reply};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> std::io::Result<()> {
+//! # async fn main() -> Result<(), eastwest::Error> {
 //! let gateway = FakeGateway::builder()
-//!     .verify_signatures(false) // this example does not sign
-//!     .route("GET", "/orders/7", [Reply::throttled(), Reply::json(200, r#"{"id":7}"#)])
-//!     .start()
-//!     .await?;
+//!     .manual_clock(&ManualClock::new())
+//!     .route("GET", "/orders/7", [Reply::throttled(), Reply::reset(), Reply::json(200, r#"{"id":7}"#)])
+//!     .without_socket();
+//! let client = gateway.client().build()?;
 //!
-//! let mut stream = tokio::net::TcpStream::connect(gateway.addr()).await?;
-//! stream.write_all(b"GET /prod/orders/7 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
-//! let mut answer = String::new();
-//! stream.read_to_string(&mut answer).await?;
+//! client.get(&CallContext::root(), "/orders/7").send().await?;
 //!
-//! assert!(answer.starts_with("HTTP/1.1 429 "));
-//! assert!(answer.contains("x-amzn-ErrorType: TooManyRequestsException"));
-//! assert_eq!(gateway.attempts()[0].status(), Some(429));
-//! gateway.shutdown().await;
+//! gateway.assert_attempts(3).assert_resigned();
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The verifier also stands alone, for requests that were caught elsewhere: [`verify`].
+//! The chapter [`guide`] shows it all at work. In order of need:
+//!
+//! | | |
+//! |---|---|
+//! | [`FakeGateway`], [`Reply`], [`GatewayResponse`] | routes and scripts, ready answers, faults on the wire |
+//! | [`Story`], [`RecordedAttempt`] | what was seen, and assertions on it |
+//! | [`ManualClock`] | time that passes when told to, recorded waits, dice that repeat |
+//! | [`IdempotentCallee`], [`TokenBucket`], [`FakeCredentials`] | a callee that keeps keys, the account's bucket, a provider that fails |
+//! | `wiremock` | matchers and responders, with the feature of that name |
+//! | [`verify`], [`Verification`] | the verifier alone, for requests that were caught elsewhere |
+//! | [`Network`] | the seam itself, for what the gateway is not |
 
 mod answers;
+mod client;
 mod clock;
+mod credentials;
 mod gateway;
+pub mod guide;
 mod lock;
 mod signature;
 mod wire;
+#[cfg(feature = "wiremock")]
+pub mod wiremock;
 
+pub use self::answers::callee::IdempotentCallee;
+pub use self::answers::gateway_response::GatewayResponse;
 pub use self::answers::reply::Reply;
 pub use self::clock::ManualClock;
-pub use self::gateway::fake::{FakeGateway, GatewayBuilder};
+pub use self::credentials::FakeCredentials;
+pub use self::gateway::bucket::TokenBucket;
+pub use self::gateway::builder::GatewayBuilder;
+pub use self::gateway::fake::FakeGateway;
+pub use self::gateway::in_memory::InMemory;
 pub use self::gateway::record::RecordedAttempt;
 pub use self::gateway::shared::ANY;
+pub use self::gateway::story::Story;
 pub use self::signature::settings::{PathEncoding, VerifierSettings};
 pub use self::signature::verdict::Verdict;
 pub use self::signature::verification::Verification;
@@ -52,3 +68,4 @@ pub use self::wire::http::RawRequest;
 pub use self::wire::malformed::Malformed;
 
 pub use crate::edge::ambient::Ambient;
+pub use crate::network::{Delivery, Network, Outgoing};

@@ -27,6 +27,12 @@ impl Reply {
         rest(504, INTERNAL, loose("Endpoint request timed out"))
     }
 
+    /// 504: an HTTP integration could not be reached. (Of a Lambda integration it is [`Reply::lambda_rejected`] or
+    /// [`Reply::lambda_failed`].)
+    pub fn integration_failure() -> Self {
+        rest(504, INTERNAL, loose("Network error communicating with endpoint"))
+    }
+
     /// 500: Lambda refused the invocation, for want of concurrency or permission; opaque to the caller.
     pub fn lambda_rejected() -> Self {
         rest(500, INTERNAL, loose(INTERNAL_MESSAGE))
@@ -157,9 +163,40 @@ impl Reply {
         rest(404, "ResourceNotFoundException", tight("Not Found"))
     }
 
+    /// 409 of the callee: a request with this idempotency key is still at work (draft-ietf-httpapi-idempotency-key-header).
+    pub fn in_progress() -> Self {
+        Reply::status(409).header("Content-Type", "application/problem+json").body(OUTSTANDING)
+    }
+
+    /// 508 of the callee: its guard found the chain to be a loop.
+    pub fn loop_refused() -> Self {
+        Reply::json(508, r#"{"error":"hop_budget_exhausted","hops":8}"#).header("x-should-retry", "false")
+    }
+
+    /// 401 of an HTTP API: its JWT authorizer does not take the token.
+    pub fn http_api_unauthorized() -> Self {
+        http_api(401, "Unauthorized")
+            .header("www-authenticate", r#"Bearer scope="" error="invalid_token" error_description="the token does not have a valid audience""#)
+    }
+
+    /// 404 of an HTTP API: there is no such route or stage.
+    pub fn http_api_not_found() -> Self {
+        http_api(404, "Not Found")
+    }
+
+    /// 429 of an HTTP API (documented; body not captured).
+    pub fn http_api_throttled() -> Self {
+        http_api(429, "Too Many Requests")
+    }
+
+    /// 500 of an HTTP API: its Lambda integration failed.
+    pub fn http_api_failed() -> Self {
+        http_api(500, "Internal Server Error")
+    }
+
     /// 403 of an HTTP API, which has one answer for every refusal and no type header.
     pub fn http_api_forbidden() -> Self {
-        of(Surface::HttpApi, 403).header("Content-Type", JSON).body(tight("Forbidden"))
+        http_api(403, "Forbidden")
     }
 
     /// 503 of an HTTP API: its integration timed out or could not be reached; the callee may still be at work.
@@ -179,6 +216,15 @@ pub(crate) fn rest(status: u16, error_type: &str, body: String) -> Reply {
         .header("Content-Type", JSON)
         .header("x-amzn-ErrorType", error_type)
         .body(body)
+}
+
+/// What cannot be done here is said, in the words of an answer that no client sends again.
+pub(crate) fn impossible(why: &str) -> Reply {
+    rest(501, "TestKitException", tight(why))
+}
+
+fn http_api(status: u16, message: &str) -> Reply {
+    of(Surface::HttpApi, status).header("Content-Type", JSON).body(tight(message))
 }
 
 fn of(surface: Surface, status: u16) -> Reply {
@@ -211,6 +257,7 @@ const BAD_REQUEST: &str = "BadRequestException";
 const FORBIDDEN: &str = "ForbiddenException";
 const INTERNAL: &str = "InternalServerErrorException";
 const INTERNAL_MESSAGE: &str = "Internal server error";
+const OUTSTANDING: &str = r#"{"type":"https://developer.example.com/idempotency","title":"A request is outstanding for this Idempotency-Key","detail":"A request with the same Idempotency-Key for the same operation is being processed or is outstanding."}"#;
 const JSON: &str = "application/json";
 const NULL_MESSAGE: &str = r#"{"message":null}"#;
 
@@ -224,6 +271,12 @@ mod tests {
             ("rest-429-throttled", Reply::throttled()),
             ("rest-429-quota", Reply::quota_exceeded()),
             ("rest-504-integration-timeout", Reply::integration_timeout()),
+            ("rest-504-network-error", Reply::integration_failure()),
+            ("rest-409-in-progress-problem", Reply::in_progress()),
+            ("rest-508-loop", Reply::loop_refused()),
+            ("http-401-jwt", Reply::http_api_unauthorized()),
+            ("http-404", Reply::http_api_not_found()),
+            ("http-500", Reply::http_api_failed()),
             ("rest-500-invoke-rejected", Reply::lambda_rejected()),
             ("rest-502-function-error", Reply::lambda_failed()),
             ("rest-500-api-configuration", Reply::api_configuration_error()),

@@ -9,7 +9,24 @@ use std::time::Duration;
 /// What the gateway does with one request: an answer, or one of the ways in which there is none.
 ///
 /// A reply made with [`Reply::status`] or [`Reply::json`] is the *callee's*, passed through by the gateway, which adds its
-/// ids and its `Date`. The gateway's own answers have names: [`Reply::throttled`], [`Reply::integration_timeout`] and so on.
+/// ids and its `Date`. The gateway's own answers have names: [`Reply::throttled`], [`Reply::integration_timeout`] and so on,
+/// and [`Reply::gateway_response`] gives each by API Gateway's own name for it.
+///
+/// ```
+/// use eastwest::testing::Reply;
+/// use std::time::Duration;
+///
+/// // In order: a rate that is exceeded, a lost connection, an answer that is cut, and one that is slow.
+/// let script = [
+///     Reply::throttled().header("Retry-After", "2"),
+///     Reply::reset(),
+///     Reply::json(200, r#"{"id":"o-1"}"#).truncate_after(4),
+///     Reply::json(200, r#"{"id":"o-1"}"#).delay(Duration::from_secs(1)),
+/// ];
+/// # let _ = script;
+/// ```
+///
+/// With the feature `wiremock` a reply is a responder there too.
 #[derive(Clone)]
 #[must_use]
 pub struct Reply {
@@ -43,32 +60,6 @@ impl Reply {
     /// The callee answers with this status and JSON text, sent as it is.
     pub fn json(status: u16, text: impl Into<String>) -> Self {
         Reply::status(status).header("Content-Type", "application/json").body(text.into())
-    }
-
-    /// Reads the request, then closes the connection without a word.
-    pub fn close() -> Self {
-        Reply::silent(Behaviour::Close)
-    }
-
-    /// Answers with bytes that are no HTTP, then closes.
-    pub fn garbage() -> Self {
-        Reply::silent(Behaviour::Garbage)
-    }
-
-    /// Reads the request and never answers; the connection stays open for as long as the client holds it.
-    pub fn hang() -> Self {
-        Reply::silent(Behaviour::Hang)
-    }
-
-    /// Reads the request, then resets the connection (TCP RST).
-    pub fn reset() -> Self {
-        Reply::silent(Behaviour::Reset)
-    }
-
-    /// Resets the connection (TCP RST) as soon as the head has told which script is meant, the body unread. The signature is
-    /// not looked at, and the attempt is recorded without a body.
-    pub fn reset_before_reading() -> Self {
-        Reply::silent(Behaviour::ResetBeforeReading)
     }
 
     /// Decides when the request is there. What is set on this reply besides (delay, headers and so on) is set on the reply
@@ -106,28 +97,16 @@ impl Reply {
         self
     }
 
-    /// Sends head and so many bytes of the body, then nothing; the connection stays open.
-    pub fn stall_after(mut self, bytes: usize) -> Self {
-        self.delivery = Delivery::StallAfter(bytes);
-        self
-    }
-
-    /// Sends head and so many bytes of the body, then closes.
-    pub fn truncate_after(mut self, bytes: usize) -> Self {
-        self.delivery = Delivery::TruncateAfter(bytes);
-        self
-    }
-
-    /// Sends the body in pieces of so many bytes, waiting so long before each.
-    pub fn drip(mut self, chunk: usize, every: Duration) -> Self {
-        self.delivery = Delivery::Drip { chunk: chunk.max(1), every };
-        self
-    }
-
     /// Sets whether the connection may be used again. Default: yes, where the client wants it.
     pub fn keep_alive(mut self, keep_alive: bool) -> Self {
         self.keep_alive = keep_alive;
         self
+    }
+
+    /// The status that it answers with; `None` where there is no answer, or where it is decided on when the request is there.
+    #[must_use]
+    pub fn status_code(&self) -> Option<u16> {
+        matches!(self.behaviour, Behaviour::Answer).then_some(self.status)
     }
 
     /// Settles a dynamic reply.
@@ -143,12 +122,36 @@ impl Reply {
         Reply::json(500, r#"{"message":"a dynamic reply never came to a decision"}"#)
     }
 
-    /// The status that goes out, if one does.
-    pub(crate) fn status_sent(&self) -> Option<u16> {
-        matches!(self.behaviour, Behaviour::Answer).then_some(self.status)
+    /// What is done, in a few words for the story of a test.
+    pub(crate) fn told(&self) -> String {
+        let mut told = match &self.behaviour {
+            Behaviour::Answer => self.status.to_string(),
+            Behaviour::Close => "closed without a word".to_owned(),
+            Behaviour::Dynamic(_) => "not decided on".to_owned(),
+            Behaviour::Garbage => "bytes that are no HTTP".to_owned(),
+            Behaviour::Hang => "never answered".to_owned(),
+            Behaviour::Refuse => "connection refused".to_owned(),
+            Behaviour::Reset => "reset after reading".to_owned(),
+            Behaviour::ResetBeforeReading => "reset before reading".to_owned(),
+        };
+        let error_type = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("x-amzn-errortype"));
+        if let Some((_, value)) = error_type {
+            told += &format!(" {}", String::from_utf8_lossy(value));
+        }
+        told += &match self.delivery {
+            Delivery::Drip { chunk, every } => format!(", dripping {chunk} bytes every {every:?}"),
+            Delivery::ResetAfter(bytes) => format!(", reset after {bytes} bytes of the body"),
+            Delivery::StallAfter(bytes) => format!(", stalled after {bytes} bytes of the body"),
+            Delivery::TruncateAfter(bytes) => format!(", closed after {bytes} bytes of the body"),
+            Delivery::Whole => String::new(),
+        };
+        if !self.delay.is_zero() {
+            told += &format!(", {:?} later", self.delay);
+        }
+        told
     }
 
-    fn silent(behaviour: Behaviour) -> Self {
+    pub(crate) fn silent(behaviour: Behaviour) -> Self {
         Reply { behaviour, ..Reply::status(0) }
     }
 
@@ -188,6 +191,7 @@ pub(crate) enum Behaviour {
     Dynamic(Decide),
     Garbage,
     Hang,
+    Refuse,
     Reset,
     ResetBeforeReading,
 }
@@ -202,6 +206,7 @@ impl fmt::Debug for Behaviour {
             Behaviour::Dynamic(_) => "Dynamic",
             Behaviour::Garbage => "Garbage",
             Behaviour::Hang => "Hang",
+            Behaviour::Refuse => "Refuse",
             Behaviour::Reset => "Reset",
             Behaviour::ResetBeforeReading => "ResetBeforeReading",
         })
@@ -212,6 +217,7 @@ impl fmt::Debug for Behaviour {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Delivery {
     Drip { chunk: usize, every: Duration },
+    ResetAfter(usize),
     StallAfter(usize),
     TruncateAfter(usize),
     Whole,

@@ -1,67 +1,130 @@
-//! The embedded gateway: its builder, and the handle that a test holds.
+//! The embedded gateway: the handle that a test holds.
 
-use crate::edge::ambient::{self, Ambient};
 use crate::testing::answers::reply::Reply;
-use crate::testing::clock::ManualClock;
 use crate::testing::gateway::record::RecordedAttempt;
-use crate::testing::gateway::shared::{Clock, Routes, Shared};
+use crate::testing::gateway::shared::Shared;
 use crate::testing::lock::lock;
-use crate::testing::signature::settings::{PathEncoding, VerifierSettings};
 use crate::testing::wire::connection::serve;
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A gateway on a loopback port, which answers and fails on script and keeps what it saw.
+/// A gateway which answers and fails on script and keeps what it saw: on a loopback port, or in memory.
 ///
 /// Before any script is looked at, it refuses what API Gateway refuses: a URL over 10,240 characters
 /// ([`Reply::uri_too_long`]), headers over 10,240 bytes in all ([`Reply::headers_too_large`]), a body over 10 MiB
-/// ([`Reply::payload_too_large`]), an unknown route, and a signature that does not stand.
+/// ([`Reply::payload_too_large`]), a request for which its [token bucket](crate::testing::TokenBucket) has nothing left, an
+/// unknown route, and a signature that does not stand.
 ///
 /// Dropping it, or [`FakeGateway::shutdown`], ends it with all its connections.
+///
+/// ```
+/// use eastwest::testing::{FakeGateway, ManualClock, Reply};
+/// use eastwest::CallContext;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let clock = ManualClock::new();
+/// let gateway = FakeGateway::builder()
+///     .manual_clock(&clock)
+///     .route("POST", "/orders", [Reply::integration_timeout(), Reply::reset(), Reply::json(201, r#"{"id":"o-1"}"#)])
+///     .start() // or without_socket()
+///     .await?;
+/// let orders = gateway.client().build()?;
+///
+/// orders.post(&CallContext::root(), "/orders").json(&["A-7"]).send().await?;
+///
+/// gateway.assert_attempts(3).assert_same_key().assert_resigned();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct FakeGateway {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     addr: SocketAddr,
+    listening: Mutex<Option<Listening>>,
+}
+
+#[derive(Debug)]
+struct Listening {
     stop: Arc<Notify>,
-    listening: Mutex<Option<JoinHandle<()>>>,
+    task: JoinHandle<()>,
 }
 
 impl FakeGateway {
-    /// Begins with: stage `prod`, Region `eu-central-1`, service `execute-api`, no credentials, no routes, the process's own
-    /// clock, signatures insisted on.
-    pub fn builder() -> GatewayBuilder {
-        GatewayBuilder {
-            settings: VerifierSettings::new("eu-central-1", "execute-api"),
-            stage: "prod".to_owned(),
-            clock: Arc::new(|| ambient::system().now().wall),
-            insist: true,
-            routes: Routes::default(),
-        }
+    /// A gateway in memory.
+    pub(crate) fn without_socket(shared: Arc<Shared>) -> FakeGateway {
+        let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        FakeGateway { shared, addr, listening: Mutex::new(None) }
     }
 
-    /// The base URL, stage included: `http://127.0.0.1:PORT/prod`.
+    /// A gateway on a loopback port of the system's choice.
+    pub(crate) async fn on_loopback(shared: Arc<Shared>) -> io::Result<FakeGateway> {
+        let mut gateway = FakeGateway::without_socket(shared);
+        let listener = TcpListener::bind(gateway.addr).await?;
+        gateway.addr = listener.local_addr()?;
+        gateway.listen_on(listener);
+        Ok(gateway)
+    }
+
+    fn listen_on(&self, listener: TcpListener) {
+        let stop = Arc::new(Notify::new());
+        let task = tokio::spawn(listen(listener, Arc::clone(&self.shared), Arc::clone(&stop)));
+        *lock(&self.listening) = Some(Listening { stop, task });
+    }
+
+    /// The base URL, stage included: `http://127.0.0.1:PORT/prod`; without a socket `https://in-memory.test/prod`, a name
+    /// that never resolves.
     #[must_use]
     pub fn base_url(&self) -> String {
+        let origin = match self.addr.port() {
+            0 => "https://in-memory.test".to_owned(),
+            _ => format!("http://{}", self.addr),
+        };
         match self.shared.stage.as_str() {
-            "" => format!("http://{}", self.addr),
-            stage => format!("http://{}/{stage}", self.addr),
+            "" => origin,
+            stage => format!("{origin}/{stage}"),
         }
     }
 
-    /// The address it listens on.
+    /// The address it listens on; of port 0 without a socket.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// Adds a script, or puts it in the place of the one of the same method and path; see [`GatewayBuilder::route`].
+    /// Cuts all connections and refuses new ones, in memory too, until [`FakeGateway::accept_connections`].
+    ///
+    /// A client that is cut off may still find out on its next attempt that a connection of its pool is gone.
+    pub async fn refuse_connections(&self) {
+        self.shared.refuses.store(true, Ordering::Relaxed);
+        self.shutdown().await;
+    }
+
+    /// Accepts connections again, at the same address.
+    ///
+    /// # Errors
+    /// Where the port cannot be had again.
+    pub async fn accept_connections(&self) -> io::Result<()> {
+        if self.addr.port() != 0 && lock(&self.listening).is_none() {
+            self.listen_on(TcpListener::bind(self.addr).await?);
+        }
+        self.shared.refuses.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Sets how many seconds the gateway's clock is ahead; behind, if negative. See
+    /// [`GatewayBuilder::clock_offset`](crate::testing::GatewayBuilder::clock_offset).
+    pub fn set_clock_offset(&self, seconds: i64) {
+        self.shared.offset.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Adds a script, or puts it in the place of the one of the same method and path; see
+    /// [`GatewayBuilder::route`](crate::testing::GatewayBuilder::route).
     pub fn script(&self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) {
         // Collected first: the iterator is the caller's and may look at the gateway.
         let replies: Vec<Reply> = replies.into_iter().collect();
@@ -117,10 +180,10 @@ impl FakeGateway {
 
     /// Stops listening, cuts all connections, and returns when that is done. What was recorded stays.
     pub async fn shutdown(&self) {
-        self.stop.notify_one();
         let listening = lock(&self.listening).take();
-        if let Some(listening) = listening {
-            let _ = listening.await;
+        if let Some(Listening { stop, task }) = listening {
+            stop.notify_one();
+            let _ = task.await;
         }
     }
 }
@@ -128,114 +191,8 @@ impl FakeGateway {
 impl Drop for FakeGateway {
     fn drop(&mut self) {
         if let Some(listening) = lock(&self.listening).take() {
-            listening.abort();
+            listening.task.abort();
         }
-    }
-}
-
-/// What a [`FakeGateway`] is made of.
-#[must_use]
-pub struct GatewayBuilder {
-    settings: VerifierSettings,
-    stage: String,
-    clock: Clock,
-    insist: bool,
-    routes: Routes,
-}
-
-impl GatewayBuilder {
-    /// Accepts one more set of credentials. With none, every signed request is refused as one of an unknown key.
-    pub fn credentials(
-        mut self,
-        access_key_id: impl Into<String>,
-        secret_access_key: impl Into<String>,
-        session_token: Option<&str>,
-    ) -> Self {
-        self.settings = self.settings.credentials(access_key_id, secret_access_key, session_token);
-        self
-    }
-
-    /// Sets the Region that signatures must be scoped to.
-    pub fn region(mut self, region: impl Into<String>) -> Self {
-        self.settings.region = region.into();
-        self
-    }
-
-    /// Sets the service that signatures must be scoped to.
-    pub fn service(mut self, service: impl Into<String>) -> Self {
-        self.settings.service = service.into();
-        self
-    }
-
-    /// Sets the stage, the first part of every path. Empty for none, as behind a custom domain.
-    pub fn stage(mut self, stage: impl Into<String>) -> Self {
-        self.stage = stage.into().trim_matches('/').to_owned();
-        self
-    }
-
-    /// Sets the clock by which signatures are judged and answers dated.
-    pub fn clock(mut self, clock: Arc<dyn Fn() -> SystemTime + Send + Sync>) -> Self {
-        self.clock = clock;
-        self
-    }
-
-    /// Sets a clock that is turned by hand, the client's for instance: then both sides agree on the time. See
-    /// [`GatewayBuilder::clock`].
-    pub fn manual_clock(self, clock: &ManualClock) -> Self {
-        let clock = clock.clone();
-        self.clock(Arc::new(move || clock.wall()))
-    }
-
-    /// Sets whether a request whose signature does not stand is refused. Default: yes. The verdict is recorded in any case.
-    pub fn verify_signatures(mut self, verify: bool) -> Self {
-        self.insist = verify;
-        self
-    }
-
-    /// Sets how often paths are percent-encoded for signing. Default: [`PathEncoding::Double`].
-    pub fn path_encoding(mut self, encoding: PathEncoding) -> Self {
-        self.settings = self.settings.path_encoding(encoding);
-        self
-    }
-
-    /// Accepts `x-amz-content-sha256: UNSIGNED-PAYLOAD`, as VPC Lattice does. Default: no.
-    pub fn allow_unsigned_payload(mut self, allow: bool) -> Self {
-        self.settings = self.settings.allow_unsigned_payload(allow);
-        self
-    }
-
-    /// Says what happens to requests of this method ([`ANY`](crate::testing::ANY) for all) on exactly this raw path below the stage.
-    ///
-    /// The replies are used in order, the last one for ever; none at all means [`Reply::ok`]. Only a request that verifies
-    /// uses one up: to a signature that does not stand the gateway gives its own answer first. A second script for the same
-    /// method and path replaces the first. Where there is no route, the answer is [`Reply::no_such_route`].
-    pub fn route(mut self, method: &str, path: &str, replies: impl IntoIterator<Item = Reply>) -> Self {
-        self.routes.set(method, path, replies);
-        self
-    }
-
-    /// Starts to listen, on a loopback port of the system's choice.
-    ///
-    /// # Errors
-    /// Where the port cannot be had.
-    pub async fn start(self) -> io::Result<FakeGateway> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let addr = listener.local_addr()?;
-        let shared = Shared::new(self.clock, self.stage, self.insist, self.settings, self.routes);
-        let (shared, stop) = (Arc::new(shared), Arc::new(Notify::new()));
-        let listening = tokio::spawn(listen(listener, Arc::clone(&shared), Arc::clone(&stop)));
-        Ok(FakeGateway { shared, addr, stop, listening: Mutex::new(Some(listening)) })
-    }
-}
-
-impl fmt::Debug for GatewayBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GatewayBuilder")
-            .field("settings", &self.settings)
-            .field("stage", &self.stage)
-            .field("verify_signatures", &self.insist)
-            .field("routes", &self.routes)
-            .finish_non_exhaustive()
     }
 }
 

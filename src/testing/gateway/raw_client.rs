@@ -1,7 +1,8 @@
 //! A raw client for tests of the gateway, and the gateways it talks to.
 
 use crate::testing::answers::reply::Reply;
-use crate::testing::gateway::fake::{FakeGateway, GatewayBuilder};
+use crate::testing::gateway::builder::GatewayBuilder;
+use crate::testing::gateway::fake::FakeGateway;
 use crate::testing::gateway::shared::ANY;
 use crate::testing::signature::signed::{KEY, SECRET, Signer, TOKEN, noon, to_wire};
 use crate::testing::wire::http::RawRequest;

@@ -19,6 +19,7 @@ pub struct RecordedAttempt {
     pub(crate) connection: usize,
     pub(crate) order: usize,
     pub(crate) status: Option<u16>,
+    pub(crate) told: String,
 }
 
 impl RecordedAttempt {
@@ -106,7 +107,7 @@ impl RecordedAttempt {
         self.received_at
     }
 
-    /// The number of the connection it came on, from 1: equal numbers mean reuse.
+    /// The number of the connection it came on, from 1: equal numbers mean reuse. 0 in memory.
     #[must_use]
     pub fn connection(&self) -> usize {
         self.connection
@@ -122,6 +123,12 @@ impl RecordedAttempt {
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.status
+    }
+
+    /// What was done with it, in a few words: `429 TooManyRequestsException`, `reset after reading`.
+    #[must_use]
+    pub fn told(&self) -> &str {
+        &self.told
     }
 }
 

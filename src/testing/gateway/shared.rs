@@ -3,6 +3,8 @@
 use crate::testing::answers::named;
 use crate::testing::answers::refusal::refusal;
 use crate::testing::answers::reply::{Behaviour, Reply};
+use crate::testing::clock::ManualClock;
+use crate::testing::gateway::bucket::TokenBucket;
 use crate::testing::gateway::record::{Record, RecordedAttempt};
 use crate::testing::lock::lock;
 use crate::testing::signature::settings::VerifierSettings;
@@ -11,9 +13,9 @@ use crate::testing::signature::verifier::verify;
 use crate::testing::wire::http::RawRequest;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The method of a route that takes every method, as API Gateway spells it.
 pub const ANY: &str = "ANY";
@@ -24,41 +26,29 @@ pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// What the gateway's connections share.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
+    /// The clock, where it is one that is turned by hand.
+    pub(crate) by_hand: Option<ManualClock>,
+    /// How many seconds the gateway is ahead of its clock.
+    pub(crate) offset: AtomicI64,
     pub(crate) stage: String,
     pub(crate) insist: bool,
     pub(crate) settings: Mutex<VerifierSettings>,
     pub(crate) routes: Mutex<Routes>,
+    pub(crate) bucket: Option<TokenBucket>,
     pub(crate) record: Record,
+    pub(crate) refuses: AtomicBool,
     pub(crate) connections: AtomicUsize,
     pub(crate) malformed: AtomicUsize,
-    arrivals: AtomicUsize,
-    answers: AtomicUsize,
+    pub(crate) arrivals: AtomicUsize,
+    pub(crate) answers: AtomicUsize,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        clock: Clock,
-        stage: String,
-        insist: bool,
-        settings: VerifierSettings,
-        routes: Routes,
-    ) -> Self {
-        Shared {
-            clock,
-            stage,
-            insist,
-            settings: Mutex::new(settings),
-            routes: Mutex::new(routes),
-            record: Record::default(),
-            connections: AtomicUsize::new(0),
-            malformed: AtomicUsize::new(0),
-            arrivals: AtomicUsize::new(0),
-            answers: AtomicUsize::new(0),
-        }
-    }
-
     pub(crate) fn now(&self) -> SystemTime {
-        (self.clock)()
+        let (now, offset) = ((self.clock)(), self.offset.load(Ordering::Relaxed));
+        let by = Duration::from_secs(offset.unsigned_abs());
+        let moved = if offset < 0 { now.checked_sub(by) } else { now.checked_add(by) };
+        moved.unwrap_or(now)
     }
 
     /// The number of the next answer, from 1, of which ids are made.
@@ -70,7 +60,8 @@ impl Shared {
     pub(crate) fn resets_unread(&self, head: &RawRequest, connection: usize) -> Option<Reply> {
         let path = self.below_stage(head.path())?;
         let reply = lock(&self.routes).script(head.method(), path)?.next_if_unread()?;
-        let attempt = self.attempt(head.clone(), Verification::not_checked(), connection, self.now());
+        let mut attempt = self.attempt(head.clone(), Verification::not_checked(), connection, self.now());
+        attempt.told = reply.told();
         self.record.keep(attempt);
         Some(reply)
     }
@@ -83,8 +74,12 @@ impl Shared {
             false => verify(&request, &lock(&self.settings), received_at),
         };
         let mut attempt = self.attempt(request, verification, connection, received_at);
-        let reply = self.choose(&attempt, over_limit).resolve(&attempt);
-        attempt.status = reply.status_sent();
+        let mut reply = self.choose(&attempt, over_limit).resolve(&attempt);
+        attempt.told = reply.told();
+        if connection != IN_MEMORY && matches!(reply.behaviour, Behaviour::Refuse) {
+            (reply, attempt.told) = (named::impossible(REFUSE), format!("501: {REFUSE}"));
+        }
+        attempt.status = reply.status_code();
         self.record.keep(attempt);
         reply
     }
@@ -112,6 +107,9 @@ impl Shared {
         }
         if over_limit {
             return Reply::payload_too_large();
+        }
+        if self.bucket.as_ref().is_some_and(|bucket| !bucket.take((self.clock)())) {
+            return Reply::throttled();
         }
         if !request.target_is_uri() || !request.has_one_host() {
             return named::bad_request();
@@ -142,6 +140,7 @@ impl Shared {
             connection,
             order: self.arrivals.fetch_add(1, Ordering::Relaxed) + 1,
             status: None,
+            told: String::new(),
         }
     }
 }
@@ -203,6 +202,10 @@ impl Script {
     }
 }
 
+const REFUSE: &str = "a connection that is there cannot be refused: FakeGateway::refuse_connections does it, or a gateway \
+    without a socket";
+/// The number of the connection of what came in memory.
+pub(crate) const IN_MEMORY: usize = 0;
 /// The longest URL of a Regional API, in characters, and the most bytes of header names, values, line ends and spaces
 /// together ("Quotas for configuring and running a REST API in API Gateway").
 const LONGEST_URL: usize = 10_240;

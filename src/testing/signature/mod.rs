@@ -3,6 +3,7 @@
 pub(crate) mod amz_date;
 pub(crate) mod authorization;
 pub(crate) mod canonical;
+pub(crate) mod cause;
 pub(crate) mod settings;
 #[cfg(test)]
 pub(crate) mod signed;

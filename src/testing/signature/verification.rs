@@ -11,6 +11,8 @@ use std::fmt;
 #[derive(Clone)]
 pub struct Verification {
     pub(crate) verdict: Verdict,
+    /// What probably went wrong, where the signature is another.
+    pub(crate) cause: Option<&'static str>,
     access_key_id: Option<String>,
     scope: Option<String>,
     signed_headers: Vec<String>,
@@ -62,6 +64,13 @@ impl Verification {
         &self.string_to_sign
     }
 
+    /// What probably went wrong, where the signature is another than the calculated one and was made by a common mistake:
+    /// the verifier makes each of them, and looks whether the signature stands then.
+    #[must_use]
+    pub fn likely_cause(&self) -> Option<&'static str> {
+        self.cause
+    }
+
     /// Tells a person what was found and on what, for a test's failure message. The values of headers and query
     /// parameters whose names speak of tokens, secrets, keys or cookies are hidden.
     #[must_use]
@@ -70,7 +79,18 @@ impl Verification {
             return self.verdict.to_string();
         }
         let (verdict, shown, to_sign) = (&self.verdict, &self.shown, &self.string_to_sign);
-        format!("{verdict}\n\ncanonical request:\n{shown}\n\nstring to sign:\n{to_sign}\n")
+        let cause = match (self.cause, verdict) {
+            (Some(cause), _) => format!("\nlikely cause: {cause}"),
+            (None, Verdict::SignatureMismatch) => format!("\nlikely cause: {UNKNOWN_CAUSE}"),
+            (None, _) => String::new(),
+        };
+        let who = self.access_key_id.as_deref().unwrap_or_default();
+        let scope = self.scope.as_deref().unwrap_or_default();
+        let over = self.signed_headers.join(", ");
+        format!(
+            "{verdict}{cause}\nsigned by {who} for {scope}, over {over}\n\n\
+             canonical request, as it should have been:\n{shown}\n\nstring to sign:\n{to_sign}\n"
+        )
     }
 
     /// Keeps what the signature is over; answers the body hash that belongs in the canonical request.
@@ -110,6 +130,7 @@ impl Verification {
     pub(crate) fn not_checked() -> Self {
         Verification {
             verdict: Verdict::NotChecked,
+            cause: None,
             access_key_id: None,
             scope: None,
             signed_headers: Vec::new(),
@@ -131,3 +152,6 @@ impl fmt::Debug for Verification {
             .finish_non_exhaustive()
     }
 }
+
+const UNKNOWN_CAUSE: &str = "another secret key, or something was changed on the way; \
+    compare the signer's canonical request with this one, line by line";

@@ -3,6 +3,7 @@
 use crate::testing::signature::amz_date;
 use crate::testing::signature::authorization::{Authorization, Scope};
 use crate::testing::signature::canonical::{self, UNSIGNED};
+use crate::testing::signature::cause::{Case, likely_cause};
 use crate::testing::signature::settings::{Identity, VerifierSettings};
 use crate::testing::signature::verdict::{Verdict, WINDOW};
 use crate::testing::signature::verification::Verification;
@@ -56,7 +57,12 @@ fn examine(
     }
     match signature_stands(&identity.secret, &authorization, &seen.string_to_sign) {
         true => Ok(()),
-        false => Err(Verdict::SignatureMismatch),
+        false => {
+            let stands = |secret: &str, to_sign: &str| signature_stands(secret, &authorization, to_sign);
+            let case = Case { request, authorization: &authorization, amz_date, body_hash: &body_hash };
+            seen.cause = likely_cause(case, settings, identity, stands);
+            Err(Verdict::SignatureMismatch)
+        }
     }
 }
 

@@ -129,6 +129,6 @@ impl From<Malformed> for Lost {
 }
 
 /// API Gateway's payload limit ("Amazon API Gateway quotas").
-const LARGEST_BODY: usize = 10_485_760;
+pub(crate) const LARGEST_BODY: usize = 10_485_760;
 /// Well beyond the gateway's own limits, so that what is somewhat over them is recorded for the test to look at.
 const LONGEST_HEAD: usize = 65_536;

@@ -66,6 +66,20 @@ impl RawRequest {
         Ok(request)
     }
 
+    /// Sets the method.
+    #[must_use]
+    pub fn with_method(mut self, method: impl Into<String>) -> Self {
+        self.method = method.into();
+        self
+    }
+
+    /// Sets the target.
+    #[must_use]
+    pub fn with_target(mut self, target: impl Into<Vec<u8>>) -> Self {
+        self.target = target.into();
+        self
+    }
+
     /// Adds a header line.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {

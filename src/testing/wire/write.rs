@@ -37,7 +37,7 @@ pub(crate) async fn perform(reply: &Reply, stamp: Stamp, stream: &mut TcpStream)
     match reply.behaviour {
         Behaviour::Answer => answer(reply, stamp, stream).await,
         // What is dynamic was settled before; should it not be, silence is the safest.
-        Behaviour::Close | Behaviour::Dynamic(_) => Ok(After::Close),
+        Behaviour::Close | Behaviour::Dynamic(_) | Behaviour::Refuse => Ok(After::Close),
         Behaviour::Garbage => {
             stream.write_all(GARBAGE).await?;
             Ok(After::Close)
@@ -62,6 +62,11 @@ async fn answer(reply: &Reply, stamp: Stamp, stream: &mut TcpStream) -> io::Resu
                 wait(every).await;
                 stream.write_all(piece).await?;
             }
+        }
+        Delivery::ResetAfter(bytes) => {
+            out.extend_from_slice(beginning(bytes));
+            stream.write_all(&out).await?;
+            return Ok(After::Reset);
         }
         Delivery::StallAfter(bytes) => {
             out.extend_from_slice(beginning(bytes));
@@ -89,18 +94,27 @@ async fn answer(reply: &Reply, stamp: Stamp, stream: &mut TcpStream) -> io::Resu
 fn head(reply: &Reply, stamp: Stamp) -> Vec<u8> {
     let reason = http::StatusCode::from_u16(reply.status).ok().and_then(|s| s.canonical_reason());
     let mut out = format!("HTTP/1.1 {:03} {}\r\n", reply.status, reason.unwrap_or_default()).into_bytes();
+    for (name, value) in header_lines(reply, stamp) {
+        for part in [name.as_bytes(), b": ", &value, b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// The header lines of an answer: those that the gateway adds, and then the script's.
+pub(crate) fn header_lines(reply: &Reply, stamp: Stamp) -> Vec<(String, Vec<u8>)> {
+    let mut lines = Vec::new();
     for (name, value) in added_headers(reply, stamp) {
         let is_set = reply.headers.iter().any(|(set, _)| set.eq_ignore_ascii_case(name));
         let is_omitted = reply.omitted.iter().any(|omitted| omitted.eq_ignore_ascii_case(name));
         if !is_set && !is_omitted {
-            push_line(&mut out, name, value.as_bytes());
+            lines.push((name.to_owned(), value.into_bytes()));
         }
     }
-    for (name, value) in &reply.headers {
-        push_line(&mut out, name, value);
-    }
-    out.extend_from_slice(b"\r\n");
-    out
+    lines.extend(reply.headers.iter().cloned());
+    lines
 }
 
 fn added_headers(reply: &Reply, stamp: Stamp) -> Vec<(&'static str, String)> {
@@ -135,14 +149,8 @@ fn http_date(now: SystemTime) -> Option<String> {
     (since.as_secs() <= LAST_HTTP_SECOND).then(|| httpdate::fmt_http_date(now))
 }
 
-fn push_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-        out.extend_from_slice(part);
-    }
-}
-
 /// Statuses whose answers end with their head (RFC 9110 sections 6.4.1 and 15).
-fn has_no_body(status: u16) -> bool {
+pub(crate) fn has_no_body(status: u16) -> bool {
     matches!(status, 100..=199 | 204 | 304)
 }
 
