@@ -2,10 +2,10 @@
 //! open: the last known price, marked *to be confirmed*, and the order put aside as *in progress*.
 //!
 //! `cargo run --example orders_sdk` plays a day with an outage in it against the embedded gateway, and ends with 0 only if
-//! no order was lost and none was placed twice.
+//! no order was lost and none was placed twice. Below are the tests that the team has of it: `cargo test --example orders_sdk`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use eastwest::testing::{FakeGateway, ManualClock, RecordedAttempt, Reply};
+use eastwest::testing::{FakeGateway, IdempotentCallee, ManualClock, Reply};
 use eastwest::{CallContext, Error, ErrorKind, IdempotencyKey, ServiceClient};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -201,46 +201,20 @@ fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The service's own book: an order a key, however often the key comes.
-#[derive(Clone, Default)]
-struct Book(Arc<Mutex<Vec<String>>>);
-
-impl Book {
-    fn enter(&self, attempt: &RecordedAttempt) -> Reply {
-        let key = attempt.header("x-idempotency-key").unwrap_or_default().to_owned();
-        let mut keys = locked(&self.0);
-        let at = keys.iter().position(|known| *known == key).unwrap_or_else(|| {
-            keys.push(key);
-            keys.len() - 1
-        });
-        Reply::json(201, format!(r#"{{"id":"o-{}"}}"#, at + 1))
-    }
-
-    fn orders(&self) -> usize {
-        locked(&self.0).len()
-    }
+fn book() -> IdempotentCallee {
+    IdempotentCallee::new(|_, order| Reply::json(201, format!(r#"{{"id":"o-{order}"}}"#)))
 }
 
 /// Plays the day; answers whether it went as it must. `lossy` leaves out the placing of what was put aside, to show that
 /// the check bites.
 pub async fn run(lossy: bool) -> Result<bool, Failure> {
-    let (clock, book) = (ManualClock::new(), Book::default());
-    let gateway = FakeGateway::builder()
-        .credentials("AKIDORDERSSDK", "secret", None)
-        .region("eu-central-1")
-        .manual_clock(&clock)
-        .start()
-        .await?;
-    let client = ServiceClient::builder(gateway.base_url())
-        .region("eu-central-1")
-        .static_credentials("AKIDORDERSSDK", "secret", None)
-        .ambient(clock.clone())
-        .build()?;
-    let (orders, context) = (Orders::over(client), CallContext::root());
+    let (clock, book) = (ManualClock::new(), book());
+    let gateway = FakeGateway::builder().manual_clock(&clock).start().await?;
+    let (orders, context) = (Orders::over(gateway.client().build()?), CallContext::root());
     let order = NewOrder { sku: "A-7".to_owned(), quantity: 3 };
     let well = |gateway: &FakeGateway| {
-        let book = book.clone();
         gateway.script("GET", "/prices/A-7", [Reply::json(200, r#"{"cents":1250}"#)]);
-        gateway.script("POST", "/orders", [Reply::dynamic(move |attempt| book.enter(attempt))]);
+        gateway.script("POST", "/orders", [book.answers()]);
     };
     let mut day = Day::default();
 
@@ -269,7 +243,7 @@ pub async fn run(lossy: bool) -> Result<bool, Failure> {
         day.expect("well again: orders still put aside", &left, &0);
     }
     day.expect("and a price", &orders.price(&context, "A-7").await?, &Price::Current(1_250));
-    day.expect("orders in the service's book", &book.orders(), &2);
+    day.expect("orders in the service's book", &book.commits(), &2);
     println!("\n{} of {} things as they must be.", day.right, day.seen);
     Ok(day.right == day.seen)
 }
@@ -298,6 +272,128 @@ async fn main() -> ExitCode {
         Err(failure) => {
             eprintln!("{failure}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+// ---- The tests that the orders team has of its SDK.
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eastwest::testing::{GatewayResponse, Story};
+
+    /// The SDK, and the gateway that it talks to in memory; neither waits for anything.
+    struct Bench {
+        gateway: FakeGateway,
+        orders: Orders,
+        clock: ManualClock,
+    }
+
+    impl Bench {
+        fn of(prices: impl IntoIterator<Item = Reply>, orders: impl IntoIterator<Item = Reply>) -> Bench {
+            let clock = ManualClock::new();
+            let gateway = FakeGateway::builder()
+                .manual_clock(&clock)
+                .route("GET", "/prices/A-7", prices)
+                .route("POST", "/orders", orders)
+                .without_socket();
+            let orders = Orders::over(gateway.client().build().unwrap());
+            Bench { gateway, orders, clock }
+        }
+
+        async fn place(&self, request_id: &str) -> Result<Placed, OrdersError> {
+            let order = NewOrder { sku: "A-7".to_owned(), quantity: 3 };
+            self.orders.place(&CallContext::root(), request_id, &order).await
+        }
+
+        async fn price(&self) -> Result<Price, OrdersError> {
+            self.orders.price(&CallContext::root(), "A-7").await
+        }
+
+        fn orders_sent(&self) -> Story {
+            self.gateway.story().on("/orders")
+        }
+    }
+
+    fn confirmed(id: &str) -> Placed {
+        Placed::Confirmed { id: id.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn an_order_is_placed_once_though_its_answer_was_lost_twice() {
+        let book = book();
+        let lost = [book.commits_then(Reply::integration_timeout()), Reply::reset(), book.answers()];
+        let bench = Bench::of([], lost);
+        assert_eq!(bench.place("request-1").await.unwrap(), confirmed("o-1"));
+        book.assert_commits(1);
+        bench.orders_sent().assert_attempts(3).assert_same_key().assert_resigned();
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_asked_again_goes_out_under_the_same_key_and_another_under_another() {
+        let book = book();
+        let bench = Bench::of([], [book.answers()]);
+        for (request, id) in [("request-1", "o-1"), ("request-1", "o-1"), ("request-2", "o-2")] {
+            assert_eq!(bench.place(request).await.unwrap(), confirmed(id));
+        }
+        assert_eq!((book.commits(), book.replays()), (2, 1));
+    }
+
+    #[tokio::test]
+    async fn with_the_circuit_open_the_last_price_is_to_be_confirmed_and_an_unknown_one_is_an_error() {
+        let bench = Bench::of([Reply::json(200, r#"{"cents":1250}"#)], []);
+        assert_eq!(bench.price().await.unwrap(), Price::Current(1_250));
+        bench.orders.client.breaker().force_open();
+        assert_eq!(bench.price().await.unwrap(), Price::ToBeConfirmed(1_250));
+        let unknown = bench.orders.price(&CallContext::root(), "B-1").await.unwrap_err();
+        assert!(matches!(unknown, OrdersError::Failed(error) if error.is_circuit_open()));
+        bench.gateway.assert_attempts(1);
+    }
+
+    #[tokio::test]
+    async fn an_order_that_was_put_aside_is_placed_later_under_the_key_it_was_asked_for_with() {
+        let book = book();
+        let bench = Bench::of([], [book.answers()]);
+        bench.orders.client.breaker().force_open();
+        assert!(matches!(bench.place("request-1").await.unwrap(), Placed::InProgress { .. }));
+        bench.gateway.assert_attempts(0);
+        bench.orders.client.breaker().reset();
+        assert_eq!(bench.orders.place_what_was_put_aside(&CallContext::root()).await.unwrap(), 0);
+        assert_eq!(bench.place("request-1").await.unwrap(), confirmed("o-1"), "the same request, once more");
+        bench.orders_sent().assert_attempts(2).assert_same_key();
+        book.assert_commits(1);
+    }
+
+    #[tokio::test]
+    async fn what_the_service_does_not_accept_is_told_with_its_code_and_not_sent_again() {
+        let bench = Bench::of([], [Reply::json(422, r#"{"code":"QUANTITY"}"#)]);
+        let refused = bench.place("request-1").await.unwrap_err();
+        assert!(matches!(refused, OrdersError::Invalid { code: Some(code) } if code == "QUANTITY"));
+        bench.gateway.assert_attempts(1);
+    }
+
+    #[tokio::test]
+    async fn an_order_whose_answer_never_comes_is_in_doubt_after_the_time_that_a_call_may_take() {
+        let bench = Bench::of([], [Reply::stall()]);
+        let before = bench.clock.wall();
+        assert!(matches!(bench.place("request-1").await.unwrap_err(), OrdersError::InDoubt(_)));
+        assert!(bench.clock.wall() <= before + Duration::from_secs(10));
+    }
+
+    #[tokio::test]
+    async fn an_order_that_surely_was_not_placed_is_not_in_doubt() {
+        for reply in [Reply::refuse(), Reply::throttled(), Reply::access_denied(), Reply::no_such_route()] {
+            let bench = Bench::of([], [reply]);
+            assert!(matches!(bench.place("request-1").await.unwrap_err(), OrdersError::Failed(_)));
+        }
+    }
+
+    #[tokio::test]
+    async fn whatever_the_gateway_says_a_price_is_an_error_and_never_a_wrong_price() {
+        for kind in GatewayResponse::ALL {
+            let bench = Bench::of([kind.reply()], []);
+            assert!(bench.price().await.is_err(), "{}", kind.as_str());
         }
     }
 }
