@@ -1,4 +1,4 @@
-//! Matchers and responders for [wiremock](::wiremock): what a request must carry, and API Gateway's answers.
+//! Matchers and responders for wiremock: what a request must carry, and API Gateway's answers.
 //!
 //! Every [`Reply`] is a responder, [`in_order`] plays several, and the functions here are matchers. wiremock answers and does
 //! no more: a fault on the wire is then a 501 that says so, and `FakeGateway` is what can make it.

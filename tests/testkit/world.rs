@@ -67,7 +67,7 @@ async fn one_bucket_throttles_two_gateways_and_fills_as_their_clock_goes_on() {
     clock.advance(Duration::from_secs(1));
     get(0).await.unwrap();
     assert_eq!((account.drawn(), account.refused()), (3, 2));
-    assert_eq!(one.attempts()[1].told(), "429 TooManyRequestsException");
+    assert_eq!(one.attempts()[1].told(), "429 TooManyRequestsException: the token bucket is empty");
 }
 
 #[tokio::test]

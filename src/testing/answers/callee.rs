@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex};
 pub struct IdempotentCallee(Arc<Callee>);
 
 struct Callee {
+    header: String,
     work: Box<Work>,
     book: Mutex<Book>,
 }
@@ -71,7 +72,16 @@ enum Taken {
 impl IdempotentCallee {
     /// Makes a callee that does this work for each new key: it is given the request and the number of the commit, from 1.
     pub fn new(work: impl Fn(&RecordedAttempt, usize) -> Reply + Send + Sync + 'static) -> IdempotentCallee {
-        IdempotentCallee(Arc::new(Callee { work: Box::new(work), book: Mutex::default() }))
+        IdempotentCallee::keyed_by("x-idempotency-key", work)
+    }
+
+    /// As [`IdempotentCallee::new`], with keys in this header.
+    pub fn keyed_by(
+        header: impl Into<String>,
+        work: impl Fn(&RecordedAttempt, usize) -> Reply + Send + Sync + 'static,
+    ) -> IdempotentCallee {
+        let (header, work) = (header.into(), Box::new(work));
+        IdempotentCallee(Arc::new(Callee { header, work, book: Mutex::default() }))
     }
 
     /// Does the work, or gives the stored reply, or tells that the key is in progress ([`Reply::in_progress`]).
@@ -130,7 +140,7 @@ impl IdempotentCallee {
     }
 
     fn take(&self, attempt: &RecordedAttempt, in_progress: usize) -> Taken {
-        let Some(key) = attempt.header("x-idempotency-key").map(str::to_owned) else {
+        let Some(key) = attempt.header(&self.0.header).map(str::to_owned) else {
             return Taken::Done(self.commit(attempt));
         };
         if let Some(known) = lock(&self.0.book).look_up(&key, attempt.body()) {
@@ -227,6 +237,18 @@ mod tests {
             assert_eq!(ask(&gateway, &order(None, "1")).await.status, 201);
         }
         callee.assert_commits(3);
+    }
+
+    #[tokio::test]
+    async fn keys_may_go_by_another_name() {
+        let callee =
+            IdempotentCallee::keyed_by("Idempotency-Key", |_, commit| Reply::json(201, commit.to_string()));
+        let gateway = open([callee.answers()]).await;
+        for _ in 0..2 {
+            let order = order(Some("ignored"), "1").with_header("idempotency-key", "a");
+            assert_eq!(ask(&gateway, &order).await.body, "1");
+        }
+        gateway.story().assert_same_header("idempotency-key");
     }
 
     #[tokio::test]

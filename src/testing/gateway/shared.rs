@@ -74,8 +74,12 @@ impl Shared {
             false => verify(&request, &lock(&self.settings), received_at),
         };
         let mut attempt = self.attempt(request, verification, connection, received_at);
-        let mut reply = self.choose(&attempt, over_limit).resolve(&attempt);
-        attempt.told = reply.told();
+        let (mut reply, why) = match self.choose(&attempt, over_limit) {
+            Ok(scripted) => (scripted.resolve(&attempt), None),
+            Err(refused) => (refused.0, Some(refused.1)),
+        };
+        let why = why.filter(|why| !why.is_empty()).map(|why| format!(": {why}")).unwrap_or_default();
+        attempt.told = format!("{}{why}", reply.told());
         if connection != IN_MEMORY && matches!(reply.behaviour, Behaviour::Refuse) {
             (reply, attempt.told) = (named::impossible(REFUSE), format!("501: {REFUSE}"));
         }
@@ -97,33 +101,36 @@ impl Shared {
         }
     }
 
-    fn choose(&self, attempt: &RecordedAttempt, over_limit: bool) -> Reply {
+    /// The script's reply, or the gateway's own refusal with a word on why.
+    fn choose(&self, attempt: &RecordedAttempt, over_limit: bool) -> Result<Reply, Box<(Reply, String)>> {
         let request = attempt.request();
+        let refuse = |reply: Reply, why: &str| Err(Box::new((reply, why.to_owned())));
         if request.url_length() > LONGEST_URL {
-            return Reply::uri_too_long();
+            return refuse(Reply::uri_too_long(), "");
         }
         if request.header_bytes() > LARGEST_HEADERS {
-            return Reply::headers_too_large();
+            return refuse(Reply::headers_too_large(), "");
         }
         if over_limit {
-            return Reply::payload_too_large();
+            return refuse(Reply::payload_too_large(), "");
         }
         if self.bucket.as_ref().is_some_and(|bucket| !bucket.take((self.clock)())) {
-            return Reply::throttled();
+            return refuse(Reply::throttled(), "the token bucket is empty");
         }
         if !request.target_is_uri() || !request.has_one_host() {
-            return named::bad_request();
+            return refuse(named::bad_request(), "");
         }
         let path = self.below_stage(request.path());
         let routed = path.filter(|path| lock(&self.routes).script(request.method(), path).is_some());
         let Some(path) = routed else {
-            return Reply::no_such_route();
+            let there_are = lock(&self.routes).names();
+            return refuse(Reply::no_such_route(), &format!("no such route; there are {there_are}"));
         };
         if let Some(refused) = refusal(attempt.verification()).filter(|_| self.insist) {
-            return refused;
+            return refuse(refused, "");
         }
         let mut routes = lock(&self.routes);
-        routes.script(request.method(), path).map_or_else(Reply::no_such_route, Script::next)
+        Ok(routes.script(request.method(), path).map_or_else(Reply::no_such_route, Script::next))
     }
 
     fn attempt(
@@ -164,6 +171,12 @@ impl Routes {
         self.0.retain(|route| route.method != method || route.path != path);
         let script = Script(replies.into_iter().collect());
         self.0.push(Route { method: method.to_owned(), path: path.to_owned(), script });
+    }
+
+    /// All routes, for a test's failure message.
+    fn names(&self) -> String {
+        let names: Vec<_> = self.0.iter().map(|route| format!("{} {}", route.method, route.path)).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
     /// The script for a request; one for the very method goes before one for any.

@@ -128,7 +128,7 @@ impl Story {
     /// If one had none, several or another, or if there was no attempt.
     #[track_caller]
     pub fn assert_same_key(self) -> Story {
-        self.same("x-idempotency-key")
+        self.assert_same_header("x-idempotency-key")
     }
 
     /// Asserts that all attempts carried one correlation id, the same.
@@ -137,7 +137,7 @@ impl Story {
     /// As [`Story::assert_same_key`].
     #[track_caller]
     pub fn assert_same_correlation_id(self) -> Story {
-        self.same("x-correlation-id")
+        self.assert_same_header("x-correlation-id")
     }
 
     /// Asserts that all attempts carried this hop count.
@@ -184,8 +184,12 @@ impl Story {
         story.holds(told.is_none(), || told.unwrap_or_default())
     }
 
+    /// Asserts that all attempts carried this header once, with the same value: an idempotency key by another name.
+    ///
+    /// # Panics
+    /// As [`Story::assert_same_key`].
     #[track_caller]
-    fn same(self, header: &str) -> Story {
+    pub fn assert_same_header(self, header: &str) -> Story {
         let values: Vec<Vec<&str>> =
             self.attempts.iter().map(|attempt| attempt.header_values(header)).collect();
         let first = values.first().filter(|first| first.len() == 1);
@@ -316,6 +320,14 @@ mod tests {
         assert!(message(move || nothing.assert_same_key()).contains("What the gateway saw: nothing."));
         let one = seen(&[signed_order()], [Reply::reset()]).await;
         assert!(message(move || one.assert_statuses([200])).contains("[0] were given"));
+    }
+
+    #[tokio::test]
+    async fn a_missing_route_is_told_with_those_that_are_there() {
+        let lost = RawRequest::new("GET", "/prod/order").with_header("host", "h");
+        let told = seen(&[lost], [Reply::ok()]).await.to_string();
+        let words = "-> 403 MissingAuthenticationTokenException: no such route; there are POST /orders";
+        assert!(told.contains(words), "{told}");
     }
 
     #[tokio::test]
