@@ -15,8 +15,8 @@ use std::time::Duration;
 pub trait Network: Send + Sync + 'static {
     /// Exchanges one request for what became of it.
     ///
-    /// What takes longer than `timeout` is [`Delivery::Lost`] as [`Loss::TimedOut`]. The time that it takes passes by
-    /// [`Ambient::pass`], so that a clock that is turned by hand moves on and nobody sleeps.
+    /// What takes longer than `timeout` is [`Delivery::Lost`] as [`Loss::TimedOut`]; nobody else ends it. The time that it
+    /// takes passes by [`Ambient::pass`], so that a clock that is turned by hand moves on and nobody sleeps.
     fn exchange<'a>(
         &'a self,
         request: Outgoing,
