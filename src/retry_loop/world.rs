@@ -16,6 +16,7 @@ use crate::edge::target::BaseUrl;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::profile::Profile;
+use crate::policy::rate_limit::RateLimit;
 use callee::Callee;
 use clock::{Clock, Fate, run_all};
 use http::{HeaderMap, HeaderValue, Method};
@@ -34,6 +35,8 @@ struct World {
     dice: Mutex<StdRng>,
     capacity: Option<u32>,
     breaker_ends: Duration,
+    /// Of the rate limit.
+    burst: u32,
     lanes: usize,
 }
 
@@ -62,11 +65,23 @@ impl World {
             .with_open_for(open_for)
             .with_open_cap(open_for * 3);
         let records = Records::default();
+        let lanes = if dice.random_bool(0.5) { 1 } else { dice.random_range(2..9) };
+        let rate = dice
+            .random_bool(0.5)
+            .then(|| RateLimit::per_second(dice.random_range(1..60)).burst(dice.random_range(1..30)));
         World {
             callee: Callee::new(clock.clone(), records.clone(), dice.random_range(0..1_000)),
-            gates: gates(&ambient, breaker, capacity.map_or_else(RetryBudget::off, RetryBudget::new)),
+            gates: Gates {
+                circuit: CircuitBreaker::new(breaker, Arc::clone(&ambient)),
+                budget: capacity.map_or_else(RetryBudget::off, RetryBudget::new),
+                // A place in flight is waited for in real time, so there is none to wait for.
+                pace: Pace::new(rate.clone(), (lanes == 1).then_some(1), ambient.now()),
+                usage: Reporter::new(None, "eu-central-1", ambient.now().monotonic),
+                ambient,
+            },
             breaker_ends: open_for * 4,
-            lanes: if dice.random_bool(0.5) { 1 } else { dice.random_range(2..9) },
+            burst: rate.map_or(0, |rate| rate.burst),
+            lanes,
             dice: Mutex::new(dice),
             clock,
             records,
@@ -100,6 +115,7 @@ impl World {
                 repeatable: keyed || method.is_idempotent(),
             },
             bounds: Bounds {
+                priority: [Priority::Bulk, Priority::Critical, Priority::Normal][dice.random_range(0..3)],
                 total,
                 deadline: dice
                     .random_bool(0.2)
@@ -128,6 +144,7 @@ impl World {
             choice.terms.repeatable,
             begun,
             (id.clone(), choice.terms.repeatable.then(|| format!("key-{number}"))),
+            &self.gates.usage,
         );
         let work = run(&self.callee, &self.gates, &order, (&choice.terms, choice.bounds), teller);
         let fate = Fate::of(work, choice.patience).await;
@@ -154,7 +171,7 @@ impl World {
 
     /// Nobody is at work: nothing may still be held.
     fn check_rest(&self) {
-        self.clock.pass(self.breaker_ends);
+        self.clock.pass(self.breaker_ends + Duration::from_secs(3_600));
         // Enough successes close it, so every probe's place is free.
         for _ in 0..4 {
             let now = self.clock.now();
@@ -171,10 +188,17 @@ impl World {
                 "a token was lost: {available}, {paid} spent"
             );
         }
+        let (tokens, places) = self.gates.pace.rests(self.clock.now());
+        assert_eq!(tokens, self.burst, "the rate limit's bucket is full at rest");
+        assert_eq!(places, usize::from(self.lanes == 1), "a place in flight is held at rest");
+        self.records.check(&self.gates.usage.usage(self.clock.now().monotonic));
         self.callee.check_rest();
     }
 
     fn run(self, calls: usize) {
+        // The pace asks for a timer of the runtime; it never fires, for nobody waits for a place.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
         let world = &self;
         let lanes = (0..self.lanes).map(|lane| async move {
             for number in (lane..calls).step_by(world.lanes) {
@@ -184,11 +208,6 @@ impl World {
         run_all(&self.clock, lanes);
         self.check_rest();
     }
-}
-
-/// What the calls of a world share.
-fn gates(ambient: &Arc<dyn Ambient>, breaker: BreakerSettings, budget: RetryBudget) -> Gates {
-    Gates { ambient: Arc::clone(ambient), circuit: CircuitBreaker::new(breaker, Arc::clone(ambient)), budget }
 }
 
 fn order(method: &Method, id: &str) -> Order {

@@ -3,31 +3,60 @@
 use super::*;
 use crate::policy::attempts::StopReason;
 use crate::policy::moment::Moment;
+use crate::usage::Usage;
 use http::StatusCode;
 use std::collections::HashMap;
 
 /// All calls that are at work, by their correlation id.
 #[derive(Clone, Default)]
-pub(super) struct Records(Arc<Mutex<(HashMap<String, Record>, u64)>>);
+pub(super) struct Records(Arc<Mutex<Book>>);
+
+#[derive(Default)]
+struct Book {
+    open: HashMap<String, Record>,
+    /// Of calls that are over.
+    calls: u64,
+    paid_retries: u64,
+    answered: u64,
+    lost: u64,
+    never_sent: u64,
+    /// Attempts whose call was dropped meanwhile.
+    dropped: u64,
+}
 
 impl Records {
     pub(super) fn begin(&self, id: &str, record: Record) {
-        assert!(self.0.lock().unwrap().0.insert(id.to_owned(), record).is_none(), "{id} twice");
+        assert!(self.0.lock().unwrap().open.insert(id.to_owned(), record).is_none(), "{id} twice");
     }
 
     pub(super) fn end(&self, id: &str) -> Record {
-        let mut all = self.0.lock().unwrap();
-        let record = all.0.remove(id).unwrap();
-        all.1 += u64::from(record.paid_retries);
+        let mut book = self.0.lock().unwrap();
+        let record = book.open.remove(id).unwrap();
+        let of = |came| record.ended.iter().filter(|ended| ended.came == came).count() as u64;
+        book.calls += 1;
+        book.paid_retries += u64::from(record.paid_retries);
+        book.answered += of(Came::Answer);
+        book.lost += of(Came::Loss);
+        book.never_sent += of(Came::Nothing);
+        book.dropped += u64::from(record.arrived) - record.ended.len() as u64;
         record
     }
 
     pub(super) fn with<T>(&self, id: &str, look: impl FnOnce(&mut Record) -> T) -> T {
-        look(self.0.lock().unwrap().0.get_mut(id).unwrap())
+        look(self.0.lock().unwrap().open.get_mut(id).unwrap())
     }
 
     pub(super) fn paid_in_all(&self) -> u64 {
-        self.0.lock().unwrap().1
+        self.0.lock().unwrap().paid_retries
+    }
+
+    /// The client's own counters tell the same.
+    pub(super) fn check(&self, usage: &Usage) {
+        let book = self.0.lock().unwrap();
+        assert_eq!(usage.calls, book.calls, "calls");
+        assert_eq!(usage.attempts, book.answered + book.lost + book.never_sent + book.dropped, "attempts");
+        assert_eq!(usage.tokens, book.answered, "tokens");
+        assert_eq!(usage.in_doubt, book.lost + book.dropped, "in doubt");
     }
 }
 
@@ -52,9 +81,18 @@ pub(super) struct Record {
     pub(super) paid_retries: u32,
 }
 
+/// What came of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    Answer,
+    Loss,
+    Nothing,
+}
+
 /// How an attempt ended.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
+    pub(super) came: Came,
     pub(super) status: Option<StatusCode>,
     pub(super) at: Instant,
     /// Whether the callee may have done the work.

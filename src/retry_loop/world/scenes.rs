@@ -1,6 +1,6 @@
 //! What one attempt meets, drawn from the dice, with what the README's status table says of it, written down once more.
 
-use super::record::Ended;
+use super::record::{Came, Ended};
 use super::*;
 use crate::edge::Shown;
 use crate::policy::moment::Moment;
@@ -121,7 +121,12 @@ fn hint(clock: &Clock, headers: &mut HeaderMap, sent: Moment) -> Option<Duration
 
 fn ended(status: Option<StatusCode>, in_doubt: bool) -> Ended {
     let at = crate::policy::moment::some_moment().monotonic;
-    Ended { status, at, in_doubt, forbids: false, never_again: false, hint: None }
+    let came = match (status, in_doubt) {
+        (Some(_), _) => Came::Answer,
+        (None, true) => Came::Loss,
+        (None, false) => Came::Nothing,
+    };
+    Ended { came, status, at, in_doubt, forbids: false, never_again: false, hint: None }
 }
 
 fn answered(status: StatusCode, headers: HeaderMap, body: &'static str) -> Shown {
