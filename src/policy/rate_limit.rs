@@ -18,8 +18,8 @@ pub enum Priority {
 
 /// The settings of a rate limit: at most `burst` attempts at once, and so many more in every second or minute.
 ///
-/// In any time `t` at most `burst + rate * t` attempts start. A limit of a client is this process's alone: a fleet of
-/// sandboxes makes as many times as much.
+/// In any time `t` at most `burst + rate * t` attempts start, those that find no connection among them. A limit of a client is
+/// this process's alone: a fleet of sandboxes makes as many times as much.
 ///
 /// Of the bucket, 10 % are kept for [`Priority::Critical`], and 20 % more for what is not [`Priority::Bulk`]; one token at
 /// least is everybody's.

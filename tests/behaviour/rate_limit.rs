@@ -87,7 +87,9 @@ async fn what_a_callee_says_is_left_is_obeyed_where_its_owner_asks_for_it() {
 #[tokio::test]
 async fn no_more_calls_are_in_flight_than_may_be_and_a_dropped_one_makes_room() {
     let rig = Rig::answering([Reply::hang(), Reply::hang(), Reply::ok()]).await;
-    let client = rig.builder().calls_in_flight(2).build().unwrap();
+    let long = Duration::from_secs(300);
+    let builder = rig.builder().total_timeout(long).attempt_timeout(long);
+    let client = builder.calls_in_flight(2).build().unwrap();
     let hanging = |_| {
         let client = client.clone();
         tokio::spawn(async move { send(&client, Priority::Critical).await })

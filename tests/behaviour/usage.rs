@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 use eastwest::policy::moment::Draw;
 use eastwest::testing::Reply;
-use eastwest::{AccountQuota, CallContext, ErrorKind, ServiceClient, Usage};
+use eastwest::{AccountQuota, CallContext, ClientBuilder, ErrorKind, ServiceClient, Usage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
@@ -16,6 +16,13 @@ fn in_turn(replies: Vec<Reply>) -> Reply {
 
 /// So many in flight as the least of common limits on open files allows: each takes one at either end.
 const IN_FLIGHT: u32 = 200;
+
+/// A client that waits as long as a busy machine takes. The waits of its retries are zero, once the dice fall so, and no call
+/// moves the clock under another's signature.
+fn patient(rig: &Rig) -> ClientBuilder {
+    let long = Duration::from_secs(300);
+    rig.builder().total_timeout(long).attempt_timeout(long).connect_timeout(long).calls_in_flight(IN_FLIGHT)
+}
 
 /// Begins a thousand calls; of these every third can be dropped by its handle.
 fn thousand(client: &ServiceClient) -> (JoinSet<()>, Vec<AbortHandle>) {
@@ -47,16 +54,8 @@ async fn of_a_thousand_calls_at_once_every_token_is_counted_where_nothing_is_los
     let rig =
         Rig::answering([in_turn([answers.as_slice(), &[Reply::lambda_rejected(), Reply::ok()]].concat())])
             .await;
-    // Waits of zero, so that no call moves the clock under another's signature.
     rig.clock.set_draw(Draw::LOWEST);
-    let client = rig
-        .builder()
-        .total_timeout(Duration::from_secs(300))
-        .attempt_timeout(Duration::from_secs(300))
-        .connect_timeout(Duration::from_secs(300))
-        .calls_in_flight(IN_FLIGHT)
-        .build()
-        .unwrap();
+    let client = patient(&rig).build().unwrap();
     thousand(&client).0.join_all().await;
     let usage = client.usage();
     assert_eq!((usage.tokens, usage.in_doubt, usage.attempts), (counted(&rig), 0, counted(&rig)));
@@ -66,30 +65,24 @@ async fn of_a_thousand_calls_at_once_every_token_is_counted_where_nothing_is_los
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_thousand_calls_that_are_dropped_or_lost_none_is_missing_but_in_doubt() {
-    let faults = vec![
+    let faults = in_turn(vec![
         Reply::ok(),
         Reply::reset(),
         Reply::unavailable(),
         Reply::close(),
-        Reply::ok(),
         Reply::reset_before_reading(),
         Reply::garbage(),
-        Reply::ok(),
         Reply::json(200, "x".repeat(500)).truncate_after(100),
         Reply::ok().keep_alive(false),
-        Reply::hang(),
-    ];
-    let rig = Rig::answering([in_turn(faults)]).await;
+    ]);
+    // What hangs is what will be dropped, so that nothing waits for a time to pass.
+    let answer = Reply::dynamic(move |attempt| {
+        let number: usize = std::str::from_utf8(attempt.body()).unwrap().parse().unwrap_or_default();
+        if number % 3 == 0 { Reply::hang() } else { faults.clone() }
+    });
+    let rig = Rig::answering([answer]).await;
     rig.clock.set_draw(Draw::LOWEST);
-    // Long enough for a machine that is busy; what hangs is waited for as long.
-    let client = rig
-        .builder()
-        .max_attempts(2)
-        .total_timeout(Duration::from_secs(300))
-        .attempt_timeout(Duration::from_millis(400))
-        .calls_in_flight(IN_FLIGHT)
-        .build()
-        .unwrap();
+    let client = patient(&rig).max_attempts(2).build().unwrap();
     let (mut calls, thirds) = thousand(&client);
     // Then some are on their way, some wait for a place, some have ended.
     while client.usage().attempts < 200 && calls.join_next().await.is_some() {}
@@ -103,7 +96,7 @@ async fn of_a_thousand_calls_that_are_dropped_or_lost_none_is_missing_but_in_dou
 #[tokio::test]
 async fn a_call_that_is_dropped_in_flight_is_in_doubt_and_one_that_waits_is_not() {
     let rig = Rig::answering([Reply::hang()]).await;
-    let client = rig.client();
+    let client = patient(&rig).build().unwrap();
     let call = tokio::spawn(client.post(&CallContext::root(), "/orders").send());
     rig.gateway.wait_for_attempts(1).await;
     assert_eq!(client.usage().attempts, 0, "it is not over");
