@@ -1,6 +1,6 @@
 //! One reading of the counters.
 
-/// What a client, or all clients that share an [`AccountQuota`], drew so far: one reading of counters that only grow.
+/// What a client, or all clients that share an [`AccountQuota`](crate::AccountQuota), drew so far: one reading of counters that only grow.
 ///
 /// A sandbox sees only itself. So log what is new since the last reading as one line of JSON, `usage.since(&last)`, and let a
 /// query sum it over the fleet: it is `serde` data, and the README has the query.

@@ -78,7 +78,7 @@ async fn of_a_thousand_calls_that_are_dropped_or_lost_none_is_missing_but_in_dou
     // What hangs is what will be dropped, so that nothing waits for a time to pass.
     let answer = Reply::dynamic(move |attempt| {
         let number: usize = std::str::from_utf8(attempt.body()).unwrap().parse().unwrap_or_default();
-        if number % 3 == 0 { Reply::hang() } else { faults.clone() }
+        if number.is_multiple_of(3) { Reply::hang() } else { faults.clone() }
     });
     let rig = Rig::answering([answer]).await;
     rig.clock.set_draw(Draw::LOWEST);
