@@ -20,6 +20,8 @@ use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
 use crate::edge::user_token::UserTokenSource;
 use crate::error::Error;
+use crate::observe::Watch;
+use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
@@ -59,6 +61,7 @@ pub struct ClientBuilder {
     user_tokens: Option<Arc<dyn UserTokenSource>>,
     idempotency_header: String,
     letters: Letters,
+    observers: Vec<Arc<dyn Observer>>,
     user_token_header: String,
     announce_time_budget: bool,
     pool_idle_timeout: Duration,
@@ -107,6 +110,7 @@ impl ClientBuilder {
             user_tokens: None,
             idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
             letters: Letters { sink: None, idempotency_window: IDEMPOTENCY_WINDOW },
+            observers: Vec::new(),
             user_token_header: headers::USER_TOKEN.to_string(),
             announce_time_budget: true,
             pool_idle_timeout: POOL_IDLE_TIMEOUT,
@@ -303,6 +307,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Adds one who is told what becomes of calls, while it happens.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> ClientBuilder {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
     /// Sets where calls get their user's token from, unless they bring their own.
     pub fn user_token_source(mut self, source: impl UserTokenSource + 'static) -> ClientBuilder {
         self.user_tokens = Some(Arc::new(source));
@@ -394,8 +404,14 @@ impl ClientBuilder {
         };
         let now = self.world.now();
         let pace = Pace::new(self.rate_limit, self.calls_in_flight, now);
-        let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.world));
-        let gates = Gates { ambient: self.world, circuit, budget, pace, usage };
+        let watch = Arc::new(Watch {
+            observers: self.observers,
+            server_address: base.host().into(),
+            server_port: base.port(),
+            scheme: if base.is_plain_http() { "http" } else { "https" },
+        });
+        let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.world), Arc::clone(&watch));
+        let gates = Gates { ambient: self.world, circuit, budget, pace, usage, watch };
         let letters = self.letters;
         Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters })))
     }

@@ -13,6 +13,7 @@ use crate::response::Response;
 use crate::retry_loop::{self, Bounds};
 use crate::settings::Overrides;
 use crate::shared::{Afterlife, Shared, unkeyed};
+use crate::story::Story;
 use crate::teller::Teller;
 use crate::template::{Draft, checked_header, too_many_hops};
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use http::{Method, StatusCode};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::Instrument;
 
 /// One intent: a method, a path, a body, and one idempotency key for as many attempts as it takes.
 ///
@@ -189,6 +191,12 @@ impl Call {
         self
     }
 
+    /// Names the route for spans and counters, `/orders/{id}` for instance: of few values, where paths are of many.
+    pub fn url_template(mut self, template: impl AsRef<str>) -> Call {
+        self.draft.url_template = Some(template.as_ref().into());
+        self
+    }
+
     /// Takes times and counts from another profile, for this call.
     pub fn profile(mut self, profile: Profile) -> Call {
         self.overrides.profile = Some(profile);
@@ -272,6 +280,7 @@ impl Call {
         let context = self.draft.context.clone();
         let repeatable = key.is_some() || self.by_reference || self.draft.method.is_idempotent();
         let (hop, by_reference) = (self.draft.hop(), self.by_reference);
+        let url_template = self.draft.url_template.take();
         let order = self.draft.into_order(&self.shared, &settings, key.as_ref())?;
         let terms = settings.terms(repeatable);
         let start = self.shared.gates.ambient.now();
@@ -286,12 +295,16 @@ impl Call {
         };
         let ids = (context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
         let (edge, gates) = (&self.shared.edge, &self.shared.gates);
+        let story = Story::of((order.method.clone(), order.target.path().to_owned()), ids)
+            .along(&gates.watch.server_address, url_template);
+        let span = gates.watch.call_span(&story, hop, || gates.circuit.state());
+        let eyes = (&gates.usage, &*gates.watch);
         let error = match context.next_hop() {
-            Err(limit) => too_many_hops(&limit, &order, ids, &gates.usage),
+            Err(limit) => too_many_hops(&limit, story, eyes, &span),
             Ok(_) => {
-                let request = (&order.method, order.target.path());
-                let teller = Teller::new(request, repeatable, start, ids, &gates.usage);
-                match retry_loop::run(edge, gates, &order, (&terms, bounds), teller).await {
+                let teller = Teller::new(story, repeatable, start, eyes, span.clone());
+                let run = retry_loop::run(edge, gates, &order, (&terms, bounds), teller);
+                match run.instrument(span).await {
                     Ok(answer) => return Ok(answer),
                     Err(error) => error,
                 }

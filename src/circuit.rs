@@ -1,7 +1,7 @@
 //! The breaker of a client behind its lock, and the permits that give back what a dropped call held.
 
 use crate::edge::ambient::Ambient;
-use crate::observe;
+use crate::observe::Watch;
 use crate::policy::breaker::{Breaker, BreakerSettings, Effect, State, Ticket};
 use crate::policy::moment::{Draw, Moment};
 use std::fmt;
@@ -15,11 +15,16 @@ use std::time::Duration;
 pub struct CircuitBreaker {
     breaker: Arc<Mutex<Breaker>>,
     ambient: Arc<dyn Ambient>,
+    watch: Arc<Watch>,
 }
 
 impl CircuitBreaker {
-    pub(crate) fn new(settings: BreakerSettings, ambient: Arc<dyn Ambient>) -> CircuitBreaker {
-        CircuitBreaker { breaker: Arc::new(Mutex::new(Breaker::new(settings))), ambient }
+    pub(crate) fn new(
+        settings: BreakerSettings,
+        ambient: Arc<dyn Ambient>,
+        watch: Arc<Watch>,
+    ) -> CircuitBreaker {
+        CircuitBreaker { breaker: Arc::new(Mutex::new(Breaker::new(settings))), ambient, watch }
     }
 
     /// The state now.
@@ -92,7 +97,7 @@ impl Permit<'_> {
         };
         // Told without the lock: whoever listens may look at the breaker.
         if let Some(transition) = transition {
-            observe::circuit_changed(&transition);
+            self.circuit.watch.circuit_changed(&transition);
         }
         is_open
     }

@@ -104,6 +104,11 @@ impl Error {
         &mut self.0
     }
 
+    /// What became of each attempt, where there was a call.
+    pub(crate) fn story(&self) -> Option<&Story> {
+        self.0.story.as_ref()
+    }
+
     /// What the call was.
     pub(crate) fn intent(&self) -> Option<&Intent> {
         self.0.intent.as_deref()

@@ -45,6 +45,31 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// The variant's name, as letters, replies, spans and counters have it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorKind::CircuitOpen => "CircuitOpen",
+            ErrorKind::Configuration => "Configuration",
+            ErrorKind::Credentials => "Credentials",
+            ErrorKind::Decode => "Decode",
+            ErrorKind::Forbidden => "Forbidden",
+            ErrorKind::HopLimit => "HopLimit",
+            ErrorKind::InProgress => "InProgress",
+            ErrorKind::Quota => "Quota",
+            ErrorKind::RateLimited => "RateLimited",
+            ErrorKind::Rejected => "Rejected",
+            ErrorKind::Route => "Route",
+            ErrorKind::Signature => "Signature",
+            ErrorKind::Throttled => "Throttled",
+            ErrorKind::Timeout => "Timeout",
+            ErrorKind::TooLarge => "TooLarge",
+            ErrorKind::Transport => "Transport",
+            ErrorKind::Unauthorized => "Unauthorized",
+            ErrorKind::Unavailable => "Unavailable",
+        }
+    }
+
     /// The kind of a class that ends a call.
     ///
     /// | class | kind |

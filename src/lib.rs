@@ -66,9 +66,12 @@ mod error_kind;
 pub mod iam;
 mod intent;
 mod json;
+#[cfg(feature = "metrics")]
+mod metrics_observer;
 #[cfg(feature = "testing")]
 mod network;
 mod observe;
+mod observer;
 mod pace;
 pub mod policy;
 mod replay;
@@ -97,12 +100,15 @@ pub use describe::Description;
 #[doc(hidden)]
 pub use edge::attempt_signer::AttemptSigner;
 #[cfg(feature = "aws-config")]
-pub use edge::lent::load_aws_config;
+pub use edge::lent::{load_aws_config, load_aws_config_with};
 pub use edge::user_token::{InvalidUserToken, UserToken, UserTokenFuture, UserTokenSource};
 pub use error::Error;
 pub use error_kind::ErrorKind;
 /// The crate whose methods, status codes and header maps are spoken here.
 pub use http;
+#[cfg(feature = "metrics")]
+pub use metrics_observer::MetricsObserver;
+pub use observer::{CallView, Event, Observer};
 pub use policy::attempts::StopReason;
 pub use policy::backoff::Backoff;
 pub use policy::breaker::{BreakerSettings, State as CircuitState};

@@ -6,6 +6,7 @@ use crate::edge::ambient::Ambient;
 use crate::edge::exchange::Exchange;
 use crate::edge::order::Order;
 use crate::error::Error;
+use crate::observe::Watch;
 use crate::pace::{Pace, Slot};
 use crate::policy::attempts::{Attempts, Decision, StopReason, Terms};
 use crate::policy::moment::Moment;
@@ -17,6 +18,7 @@ use crate::teller::Teller;
 use crate::usage::Reporter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::Instrument;
 
 /// What all calls of a client share.
 pub(crate) struct Gates {
@@ -25,6 +27,7 @@ pub(crate) struct Gates {
     pub(crate) budget: RetryBudget,
     pub(crate) pace: Pace,
     pub(crate) usage: Reporter,
+    pub(crate) watch: Arc<Watch>,
 }
 
 impl Gates {
@@ -127,9 +130,9 @@ pub(crate) async fn run<E: Exchange>(
         std::mem::replace(&mut token, RetryToken::free()).spend();
         pass.slot.sends(now);
         let (number, timeout) = run.begin(now.monotonic);
-        teller.begins(&run);
+        let span = teller.begins(&run, number, timeout);
         // Boxed, so that a call that waits holds nothing of the attempt.
-        let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout));
+        let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout).instrument(span));
         let seen = attempt.await.map_err(|error| {
             pass.slot.unsent();
             teller.unsigned(error, &run, clock())

@@ -3,6 +3,7 @@
 use crate::policy::classify::Class;
 use http::{Method, StatusCode};
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// One exchange on the wire, as it is told afterwards.
@@ -61,6 +62,10 @@ impl fmt::Display for Attempt {
 pub(crate) struct Story {
     pub(crate) method: Method,
     pub(crate) path: String,
+    /// The route as its owner names it.
+    pub(crate) url_template: Option<Arc<str>>,
+    /// The callee's host.
+    pub(crate) server_address: Arc<str>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) elapsed: Duration,
     pub(crate) correlation_id: String,
@@ -73,6 +78,21 @@ impl Story {
         (method, path): (Method, String),
         (correlation_id, idempotency_key): (String, Option<String>),
     ) -> Story {
-        Story { method, path, attempts: Vec::new(), elapsed: Duration::ZERO, correlation_id, idempotency_key }
+        Story {
+            method,
+            path,
+            url_template: None,
+            server_address: Arc::from(""),
+            attempts: Vec::new(),
+            elapsed: Duration::ZERO,
+            correlation_id,
+            idempotency_key,
+        }
+    }
+
+    /// The same, with where it goes and the route that it takes.
+    pub(crate) fn along(mut self, server_address: &Arc<str>, url_template: Option<Arc<str>>) -> Story {
+        (self.server_address, self.url_template) = (Arc::clone(server_address), url_template);
+        self
     }
 }

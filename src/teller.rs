@@ -1,26 +1,30 @@
 //! Keeps the story of a call while it runs, and tells it at its end: as an answer, an error or an event.
 
 use crate::edge::{Seen, Shown};
-use crate::error::{Answered, Cause, Error, Inner};
+use crate::error::{Error, Inner};
 use crate::error_kind::ErrorKind;
-use crate::observe;
+use crate::observe::Watch;
 use crate::pace::Late;
 use crate::policy::attempts::{Attempts, StopReason};
 use crate::policy::classify::Class;
-use crate::policy::gateway::{ErrorBody, GatewayError, first_sentence};
 use crate::policy::moment::Moment;
 use crate::response::Response;
 use crate::story::{Attempt, Story};
+use crate::teller::told::{came, told};
 use crate::usage::{Came, Counted, RefusedBy, Reporter};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use std::time::Duration;
+use tracing::Span;
 
 /// The story of one call.
 ///
 /// Dropped before its end, it says that the call was abandoned. What it tells it also counts.
 pub(crate) struct Teller<'a> {
     usage: &'a Reporter,
+    watch: &'a Watch,
+    call_span: Span,
+    attempt_span: Span,
     repeatable: bool,
     start: Moment,
     story: Story,
@@ -40,16 +44,18 @@ pub(crate) struct Teller<'a> {
 
 impl<'a> Teller<'a> {
     pub(crate) fn new(
-        (method, path): (&Method, &str),
+        story: Story,
         repeatable: bool,
         start: Moment,
-        ids: (String, Option<String>),
-        usage: &'a Reporter,
+        (usage, watch): (&'a Reporter, &'a Watch),
+        call_span: Span,
     ) -> Teller<'a> {
         usage.call();
-        let story = Story::of((method.clone(), path.to_owned()), ids);
         Teller {
             usage,
+            watch,
+            call_span,
+            attempt_span: Span::none(),
             repeatable,
             start,
             story,
@@ -69,10 +75,12 @@ impl<'a> Teller<'a> {
         self.start
     }
 
-    /// An attempt is about to be signed.
-    pub(crate) fn begins(&mut self, run: &Attempts<'_>) {
+    /// An attempt is about to be signed; the span to make it in.
+    pub(crate) fn begins(&mut self, run: &Attempts<'_>, number: u32, timeout: Duration) -> Span {
         self.on_its_way = true;
         self.retries_begun = run.retries();
+        self.attempt_span = self.watch.attempt_begins(&self.story, number, timeout, &self.attempt_span);
+        self.attempt_span.clone()
     }
 
     /// An attempt has shown what it shows.
@@ -93,6 +101,7 @@ impl<'a> Teller<'a> {
         // What only reads leaves nothing behind (RFC 9110, 9.2.1).
         self.may_have_committed = run.may_have_committed() && !self.story.method.is_safe();
         self.story.attempts.push(attempt);
+        self.watch.attempt_ended(&self.story, &self.attempt_span);
         self.last = Some(seen);
     }
 
@@ -124,7 +133,7 @@ impl<'a> Teller<'a> {
     pub(crate) fn waits(&mut self, wait: Duration) {
         if let Some(attempt) = self.story.attempts.last_mut() {
             attempt.wait = Some(wait);
-            observe::retries(&self.story);
+            self.watch.retries(&self.story);
         }
     }
 
@@ -132,16 +141,13 @@ impl<'a> Teller<'a> {
     pub(crate) fn answer(mut self, now: Moment) -> Response {
         self.ended = true;
         let story = self.take_story(now);
-        match self.last.take().map(|seen| seen.shown) {
-            Some(Shown::Answered { status, headers, body, .. }) => Response { status, headers, body, story },
+        let (status, headers, body) = match self.last.take().map(|seen| seen.shown) {
+            Some(Shown::Answered { status, headers, body, .. }) => (status, headers, body),
             // Only an answer is a success; were it otherwise, an empty answer is the honest rest.
-            _ => Response {
-                status: StatusCode::NO_CONTENT,
-                headers: HeaderMap::new(),
-                body: Bytes::new(),
-                story,
-            },
-        }
+            _ => (StatusCode::NO_CONTENT, HeaderMap::new(), Bytes::new()),
+        };
+        self.watch.succeeded(&story, status, &self.call_span);
+        Response { status, headers, body, story }
     }
 
     /// No identity could be had, or nothing could be signed with it.
@@ -227,7 +233,7 @@ impl<'a> Teller<'a> {
 
     fn finish(&mut self, error: Error) -> Error {
         self.ended = true;
-        observe::gave_up(&error);
+        self.watch.gave_up(&error, &self.call_span);
         error
     }
 
@@ -256,43 +262,9 @@ impl Drop for Teller<'_> {
             // An attempt that was on its way may have arrived, whatever would have been answered.
             let on_its_way = self.on_its_way && !self.story.method.is_safe();
             let may_have_committed = self.may_have_committed || on_its_way;
-            observe::abandoned(&self.story, may_have_committed, self.repeatable);
+            self.watch.abandoned(&self.story, may_have_committed, self.repeatable);
         }
     }
 }
 
-/// What an attempt counts for.
-fn came(shown: &Shown, class: Option<Class>) -> Came {
-    match shown {
-        Shown::Answered { .. } if matches!(class, Some(Class::QuotaExhausted | Class::Throttled)) => {
-            Came::Throttle
-        }
-        Shown::Answered { .. } => Came::Answer,
-        Shown::Lost { .. } => Came::Doubt,
-        Shown::NeverSent { .. } => Came::Nothing,
-    }
-}
-
-/// What the last attempt showed, in words; what is kept of its answer; and the cause beneath.
-fn told(seen: Seen, class: Class) -> (String, Option<Answered>, Option<Cause>) {
-    match seen.shown {
-        Shown::Answered { status, headers, body, .. } => {
-            let gateway_error = GatewayError::read(status, &headers);
-            let read = ErrorBody::read(&headers, &body);
-            let what = match (class, gateway_error) {
-                (Class::RouteMissing, _) => {
-                    "403: no such method or path behind this gateway, or the call arrived unsigned".to_owned()
-                }
-                (_, Some(error)) => format!("{} {class} ({})", status.as_u16(), error.as_str()),
-                (_, None) => format!("{} {class}", status.as_u16()),
-            };
-            let echoes = gateway_error.is_some_and(GatewayError::may_echo_the_request);
-            let message = read.message.map(|m| if echoes { first_sentence(&m).to_owned() } else { m });
-            let body = if echoes { Bytes::from(message.clone().unwrap_or_default()) } else { body };
-            let code = read.code;
-            (what, Some(Answered { status, headers, body, gateway_error, code, message }), None)
-        }
-        Shown::Lost { how, cause, .. } => (format!("{class}: {}", how.as_str()), None, Some(cause)),
-        Shown::NeverSent { reason, cause, .. } => (format!("{class}: {reason}"), None, Some(cause)),
-    }
-}
+mod told;

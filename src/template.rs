@@ -6,7 +6,7 @@ use crate::edge::path::Path;
 use crate::edge::user_token::UserToken;
 use crate::error::Error;
 use crate::error_kind::ErrorKind;
-use crate::observe;
+use crate::observe::Watch;
 use crate::policy::attempts::StopReason;
 use crate::settings::Settings;
 use crate::shared::{Names, Shared};
@@ -15,6 +15,8 @@ use crate::usage::{RefusedBy, Reporter};
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
+use tracing::Span;
 
 /// What a call was given so far.
 pub(crate) struct Draft {
@@ -26,6 +28,7 @@ pub(crate) struct Draft {
     pub(crate) body: Bytes,
     pub(crate) is_json: bool,
     pub(crate) user_token: Option<UserToken>,
+    pub(crate) url_template: Option<Arc<str>>,
 }
 
 impl Draft {
@@ -39,6 +42,7 @@ impl Draft {
             body: Bytes::new(),
             is_json: false,
             user_token: None,
+            url_template: None,
         }
     }
 
@@ -116,17 +120,17 @@ impl Draft {
 /// The call would be a hop that every callee refuses.
 pub(crate) fn too_many_hops(
     limit: &HopLimit,
-    order: &Order,
-    ids: (String, Option<String>),
-    usage: &Reporter,
+    story: Story,
+    (usage, watch): (&Reporter, &Watch),
+    span: &Span,
 ) -> Error {
     usage.call();
     usage.refused(RefusedBy::HopLimit);
     let mut error = Error::of(ErrorKind::HopLimit, None, limit.to_string());
     let inner = error.inner_mut();
     inner.stop_reason = Some(StopReason::HopLimit);
-    inner.story = Some(Story::of((order.method.clone(), order.target.path().to_owned()), ids));
-    observe::gave_up(&error);
+    inner.story = Some(story);
+    watch.gave_up(&error, span);
     error
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The layers from the roof to the ground. A module imports only from layers below its own; within one layer nobody
 /// imports anybody. `edge::ambient` stands apart from the rest of `edge`: it is ground to build on.
-const LAYERS: [&[&str]; 20] = [
+const LAYERS: [&[&str]; 21] = [
     &["lib"],
     &["testing"],
     &["builder", "describe", "replay"],
@@ -27,7 +27,8 @@ const LAYERS: [&[&str]; 20] = [
     &["circuit", "pace", "settings"],
     &["edge", "usage"],
     &["observe"],
-    &["reply", "response"],
+    &["metrics_observer", "reply", "response"],
+    &["observer"],
     &["error"],
     &["error_kind", "json"],
     &["intent", "story"],
@@ -42,7 +43,7 @@ const MOST_LINES: usize = 300;
 
 /// Files that may be longer, each with a ceiling of its own and the reason why it is not split.
 const LONGER: [(&str, usize, &str); 6] = [
-    ("src/call.rs", 330, "a setter a setting, each with its documentation; one of them sends"),
+    ("src/call.rs", 350, "a setter a setting, each with its documentation; one of them sends"),
     ("src/error.rs", 340, "an accessor a fact, each with its documentation; nothing is decided here"),
     ("src/builder.rs", 520, "a setter a setting, each with its documentation; what they do is elsewhere"),
     ("src/policy/attempts.rs", 340, "one decision, from what an attempt showed to what is done next"),

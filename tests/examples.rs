@@ -26,6 +26,84 @@ mod caller_lambda;
 #[path = "../examples/replay_dead_letter.rs"]
 mod replay_dead_letter;
 
+#[allow(dead_code, unreachable_pub, reason = "its main is not called, and nothing is above this crate")]
+#[path = "../examples/call/main.rs"]
+mod call;
+
+#[allow(dead_code, reason = "its main is not called")]
+#[path = "../examples/observe.rs"]
+mod observe;
+
+/// What `call` would print for these words: its exit code, its stdout and its stderr.
+async fn called(words: &[&str]) -> (call::exit::Exit, String, Vec<String>) {
+    let words = ["call"].iter().chain(words).map(Into::into);
+    let args = call::args::Args::parse(words).unwrap();
+    let (progress, lines) = call::progress::Progress::kept();
+    let mut out = Vec::new();
+    let exit = call::run(&args, &mut out, progress).await;
+    let lines = lines.lock().unwrap().clone();
+    (exit, String::from_utf8(out).unwrap(), lines)
+}
+
+#[tokio::test]
+async fn a_call_from_the_command_line_tells_its_attempts_and_waits_and_prints_the_body_alone() {
+    let words = [
+        "--fake",
+        "POST",
+        "https://orders.example/prod/orders?a=1",
+        "{}",
+        "--key",
+        "order-1",
+        "-H",
+        "tenant:t-1",
+    ];
+    let (exit, out, lines) = called(&words).await;
+    assert_eq!((exit, out.as_str()), (call::exit::Exit::Success, r#"{"accepted":true}"#));
+    let begin = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let told: Vec<_> = lines.iter().map(|line| begin(line)).collect();
+    assert_eq!(
+        told,
+        ["> POST", "< 429", "again in", "> attempt", "< 504", "again in", "> attempt", "< 200", "= 3"],
+        "{lines:?}"
+    );
+    assert!(lines[0].contains("/prod/orders ") && lines[0].contains("order-1"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn the_exit_code_of_a_call_says_what_a_script_can_do() {
+    let outage = ["--fake-outage", "POST", "https://orders.example/prod/orders", "{}"];
+    let (exit, _, lines) = called(&outage).await;
+    assert_eq!(exit, call::exit::Exit::InDoubt);
+    assert!(lines.last().unwrap().contains("--key "), "{lines:?}");
+    let (exit, ..) = called(&["--fake-outage", "GET", "https://orders.example/prod/orders"]).await;
+    assert_eq!(exit, call::exit::Exit::Later);
+    let (exit, ..) =
+        called(&["--fake", "GET", "https://orders.example/prod/orders", "-H", "host:evil"]).await;
+    assert_eq!(exit, call::exit::Exit::Usage);
+    for bad in [
+        &["POST"][..],
+        &["GET", "nonsense"],
+        &["GET", "https://u@x.example/"],
+        &["GET", "https://x.example/", "-H", "x"],
+    ] {
+        let words = ["call"].iter().chain(bad).map(Into::into);
+        assert!(call::args::Args::parse(words).unwrap_err().use_stderr(), "{bad:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_story_of_an_incident_can_be_read_from_its_log_alone() {
+    // In a process of its own: which events are heard at all is a matter of the whole process.
+    let told = this_program().args(["--exact", "the_incident_itself", "--ignored"]).output().await.unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stdout));
+}
+
+#[tokio::test]
+#[ignore = "run by the test above in a process of its own"]
+async fn the_incident_itself() {
+    assert!(observe::run().await.unwrap());
+}
+
 #[tokio::test]
 async fn replayed_letters_place_each_order_exactly_once() {
     assert!(replay_dead_letter::run().await.unwrap());

@@ -35,6 +35,12 @@ fn nginx_stands_in_front_of_the_embedded_gateway() {
 }
 
 #[test]
+#[ignore = "SKIPPED: it builds OpenTelemetry's SDK; tests/lanes/telemetry/run builds and runs it"]
+fn opentelemetry_and_a_recorder_see_a_call_with_its_attempts() {
+    run("telemetry");
+}
+
+#[test]
 #[ignore = "SKIPPED: it needs redis and Powertools from PyPI; tests/lanes/powertools/run installs and runs it"]
 fn powertools_commits_exactly_once() {
     run("powertools");
@@ -49,6 +55,6 @@ fn every_lane_is_named_here() {
         .filter(|entry| entry.path().join("Cargo.toml").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
-    let named = ["botocore", "lambda_http", "nginx", "powertools"].map(str::to_owned);
+    let named = ["botocore", "lambda_http", "nginx", "powertools", "telemetry"].map(str::to_owned);
     assert_eq!(there, BTreeSet::from(named));
 }

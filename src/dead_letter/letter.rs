@@ -139,7 +139,7 @@ impl DeadLetter {
             gateway_error: error.gateway_error().map(|name| name.as_str().to_owned()),
             code: told(error.code()),
             message: told(error.message()),
-            kind: format!("{:?}", error.kind()),
+            kind: error.kind().as_str().to_owned(),
             stop_reason: error.stop_reason().map(|reason| format!("{reason:?}")),
             attempts: u32::try_from(error.attempts().len()).unwrap_or(u32::MAX),
             first_attempt_at: first.map(millis::whole),

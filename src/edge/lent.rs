@@ -4,7 +4,7 @@ use crate::edge::body::{self, BodyLimits, Ended};
 use crate::edge::fault::Fault;
 use crate::edge::pool::client_builder;
 use crate::edge::tls::TlsSettings;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{BehaviorVersion, ConfigLoader, SdkConfig};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
     SharedHttpConnector,
@@ -23,7 +23,18 @@ use std::time::Duration;
 /// No proxy is used: metadata is never behind one. Where the token service is, load the configuration with another
 /// client and hand it over.
 pub async fn load_aws_config() -> SdkConfig {
-    aws_config::defaults(BehaviorVersion::latest()).http_client(lent_client()).load().await
+    load_aws_config_with(|loader| loader).await
+}
+
+/// Loads the AWS configuration as [`load_aws_config`] does, with what `set` says of it: a profile, a Region.
+///
+/// ```
+/// # async fn load() -> aws_config::SdkConfig {
+/// eastwest::load_aws_config_with(|loader| loader.profile_name("orders-dev")).await
+/// # }
+/// ```
+pub async fn load_aws_config_with(set: impl FnOnce(ConfigLoader) -> ConfigLoader) -> SdkConfig {
+    set(aws_config::defaults(BehaviorVersion::latest()).http_client(lent_client())).load().await
 }
 
 /// Our HTTP client in the form that `aws-config` takes.

@@ -73,6 +73,11 @@ impl BaseUrl {
         self.origin.host_str().unwrap_or_default()
     }
 
+    /// The port, the scheme's own where the URL names none.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.origin.port_or_known_default()
+    }
+
     /// Whether the host is one of the names by which a private API is reached: an interface endpoint's own, or the
     /// alias of an API and an endpoint (*How to invoke a private API*, API Gateway Developer Guide).
     pub(crate) fn is_private_endpoint(&self) -> bool {

@@ -212,6 +212,18 @@ pub enum State {
     Open,
 }
 
+impl State {
+    /// The state in a word: `closed`, `half-open`, `open`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Closed => "closed",
+            State::HalfOpen => "half-open",
+            State::Open => "open",
+        }
+    }
+}
+
 /// A change of state that an outcome brought about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

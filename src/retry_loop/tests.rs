@@ -14,12 +14,14 @@ use crate::policy::breaker::{BreakerSettings, State};
 use crate::policy::classify::{Class, Recovery};
 use crate::policy::moment::Draw;
 use crate::policy::outcome::Loss;
+use crate::story::Story;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
+use tracing::Span;
 
 /// What the fake does with one attempt.
 #[derive(Clone)]
@@ -150,7 +152,7 @@ impl Rig {
         let world = Arc::new(World { draw: Draw::HIGHEST, waits: Mutex::default() });
         let settings = BreakerSettings::default().with_failures_in_row(1_000).with_minimum_outcomes(1_000);
         let ambient: Arc<dyn Ambient> = world.clone();
-        let circuit = CircuitBreaker::new(settings, Arc::clone(&ambient));
+        let circuit = CircuitBreaker::new(settings, Arc::clone(&ambient), Arc::default());
         Rig {
             fake: Fake { script: Mutex::new(script.into_iter().collect()), ..Fake::default() },
             gates: Gates {
@@ -159,6 +161,7 @@ impl Rig {
                 ambient,
                 circuit,
                 budget: RetryBudget::off(),
+                watch: Arc::default(),
             },
             world,
             terms: Terms {
@@ -186,7 +189,7 @@ impl Rig {
     }
 
     fn with_breaker(mut self, settings: BreakerSettings) -> Rig {
-        self.gates.circuit = CircuitBreaker::new(settings, Arc::clone(&self.gates.ambient));
+        self.gates.circuit = CircuitBreaker::new(settings, Arc::clone(&self.gates.ambient), Arc::default());
         self
     }
 
@@ -204,13 +207,9 @@ impl Rig {
         };
         let ids = ("correlation-1".to_owned(), self.key.clone());
         let start = self.gates.ambient.now();
-        let teller = Teller::new(
-            (&order.method, order.target.path()),
-            self.terms.repeatable,
-            start,
-            ids,
-            &self.gates.usage,
-        );
+        let story = Story::of((order.method.clone(), order.target.path().to_owned()), ids);
+        let eyes = (&self.gates.usage, &*self.gates.watch);
+        let teller = Teller::new(story, self.terms.repeatable, start, eyes, Span::none());
         run(&self.fake, &self.gates, &order, (&self.terms, self.bounds), teller).await
     }
 

@@ -17,6 +17,7 @@ use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::profile::Profile;
 use crate::policy::rate_limit::RateLimit;
+use crate::story::Story;
 use callee::Callee;
 use clock::{Clock, Fate, run_all};
 use http::{HeaderMap, HeaderValue, Method};
@@ -25,6 +26,7 @@ use rand::{RngExt, SeedableRng};
 use record::{Record, Records};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
+use tracing::Span;
 
 /// Calls of one client, made in lanes beside each other.
 struct World {
@@ -72,11 +74,12 @@ impl World {
         World {
             callee: Callee::new(clock.clone(), records.clone(), dice.random_range(0..1_000)),
             gates: Gates {
-                circuit: CircuitBreaker::new(breaker, Arc::clone(&ambient)),
+                circuit: CircuitBreaker::new(breaker, Arc::clone(&ambient), Arc::default()),
                 budget: capacity.map_or_else(RetryBudget::off, RetryBudget::new),
                 // A place in flight is waited for in real time, so there is none to wait for.
                 pace: Pace::new(rate.clone(), (lanes == 1).then_some(1), ambient.now()),
                 usage: Reporter::new(None, "eu-central-1", ambient.now().monotonic),
+                watch: Arc::default(),
                 ambient,
             },
             breaker_ends: open_for * 4,
@@ -139,13 +142,10 @@ impl World {
         let begun = self.clock.now();
         let before = self.gates.budget.available_tenths();
         self.records.begin(&id, Record::new(&choice.terms, &choice.method, choice.bounds, begun));
-        let teller = Teller::new(
-            (&order.method, order.target.path()),
-            choice.terms.repeatable,
-            begun,
-            (id.clone(), choice.terms.repeatable.then(|| format!("key-{number}"))),
-            &self.gates.usage,
-        );
+        let ids = (id.clone(), choice.terms.repeatable.then(|| format!("key-{number}")));
+        let story = Story::of((choice.method.clone(), order.target.path().to_owned()), ids);
+        let eyes = (&self.gates.usage, &*self.gates.watch);
+        let teller = Teller::new(story, choice.terms.repeatable, begun, eyes, Span::none());
         let work = run(&self.callee, &self.gates, &order, (&choice.terms, choice.bounds), teller);
         let fate = Fate::of(work, choice.patience).await;
         let record = self.records.end(&id);

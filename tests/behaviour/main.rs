@@ -16,6 +16,7 @@ mod layer;
 #[path = "../support/log.rs"]
 mod log;
 mod nearest_layer;
+mod observer;
 mod rate_limit;
 mod refine;
 mod restraint;
