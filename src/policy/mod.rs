@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod breaker;
 pub mod bucket;
 pub mod classify;
+pub mod fleet;
 pub mod gateway;
 pub mod line;
 pub mod moment;
