@@ -134,7 +134,7 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
                 time(breaker.window())
             ),
         ),
-        same("breaker: open for", format!("{}, then {}", time(breaker.open_for()), time(breaker.open_cap()))),
+        same("breaker: open for", time(breaker.open_for())),
         same("breaker: probes at a time", breaker.probes().to_string()),
         same(
             "limits: kept for critical, and for what is not bulk",

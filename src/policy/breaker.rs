@@ -301,7 +301,7 @@ impl Default for BreakerSettings {
             failure_memory: Duration::from_secs(60),
             open_for: Duration::from_secs(2),
             open_cap: Duration::from_secs(4),
-            growth_from: 3,
+            growth_from: u32::MAX,
             jitter_percent: 20,
             probes: 1,
             successes_to_close: 1,
@@ -348,7 +348,9 @@ settings! {
     /// The longest that growth makes the open time, before jitter; `open_for` or more, default 4 s. Equal to
     /// `open_for` there is no growth.
     open_cap, with_open_cap: Duration;
-    /// The failed probe in a row from which on each one doubles the open time; 1 or more, default 3.
+    /// The failed probe in a row from which on each one doubles the open time, up to `open_cap`; 1 or more, default
+    /// `u32::MAX`: it does not grow. With growth from the third on, a simulated chain of three hops draws hardly less
+    /// while its callee is down, and is itself again after 8 s instead of 4 s (`examples/retry_storm`).
     growth_from, with_growth_from: u32;
     /// How far the open time is spread, up and down, so that a fleet does not come back as one; 0 to 99 percent of
     /// it, default 20.
@@ -507,8 +509,9 @@ mod tests {
             Self { breaker: Breaker::new(settings), now: some_moment() }
         }
 
+        /// One that grows, to look at growth.
         fn standard() -> Self {
-            Self::new(BreakerSettings::default().with_jitter_percent(0))
+            Self::new(BreakerSettings::default().with_jitter_percent(0).with_growth_from(3))
         }
 
         fn opened() -> Self {
@@ -735,8 +738,9 @@ mod tests {
         assert_eq!(settings.open_time(0, Draw::LOWEST), 1_600 * MS);
         assert_eq!(settings.open_time(0, MIDDLE), 2_000 * MS);
         assert_eq!(settings.open_time(0, Draw::HIGHEST), 2_400 * MS);
-        assert_eq!(settings.open_time(9, Draw::LOWEST), 3_200 * MS);
-        assert_eq!(settings.open_time(9, Draw::HIGHEST), 4_800 * MS);
+        let growing = settings.with_growth_from(3);
+        assert_eq!(growing.open_time(9, Draw::LOWEST), 3_200 * MS);
+        assert_eq!(growing.open_time(9, Draw::HIGHEST), 4_800 * MS);
     }
 
     #[test]
@@ -748,6 +752,14 @@ mod tests {
             open_times.push(bench.attempt(Failure).unwrap().open_for.unwrap());
         }
         assert_eq!(open_times, [2_000, 2_000, 2_000, 4_000, 4_000].map(|ms| ms * MS));
+    }
+
+    #[test]
+    fn by_default_the_open_time_does_not_grow() {
+        let settings = BreakerSettings::default();
+        for failed_probes in [0, 3, 9, 1_000_000] {
+            assert_eq!(settings.open_time(failed_probes, MIDDLE), 2_000 * MS);
+        }
     }
 
     #[test]
@@ -964,7 +976,7 @@ mod tests {
         assert_eq!(settings.failure_memory(), Duration::from_secs(60));
         assert_eq!(settings.open_for(), Duration::from_secs(2));
         assert_eq!(settings.open_cap(), Duration::from_secs(4));
-        assert_eq!(settings.growth_from(), 3);
+        assert_eq!(settings.growth_from(), u32::MAX);
         assert_eq!(settings.jitter_percent(), 20);
         assert_eq!(settings.probes(), 1);
         assert_eq!(settings.successes_to_close(), 1);
