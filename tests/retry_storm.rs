@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// A tenth of the standard fleet on a tenth of its bucket.
 fn small() -> Scenario {
-    Scenario::standard().bucket(BucketSize { rate: 1_000, burst: 500 }).lasting(10)
+    Scenario::standard().bucket(BucketSize::TENTH).lasting(10)
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn a_claim_that_does_not_hold_is_seen_and_the_worse_of_two_seeds_is_kept() {
 #[test]
 fn without_the_marker_the_public_pays_for_the_same_storm() {
     let unmarked = Recipe { marker: false, ..Recipe::MARKER };
-    let [unmarked, marked] =
-        [unmarked, Recipe::MARKER].map(|r| simulate(&r, &Scenario::standard(), 1).public_lost());
+    let scenario = Scenario::standard().bucket(BucketSize::TENTH);
+    let [unmarked, marked] = [unmarked, Recipe::MARKER].map(|r| simulate(&r, &scenario, 1).public_lost());
     assert!(unmarked > 0.01, "without the marker the public loses {unmarked}");
     assert!(marked <= 0.001, "with it {marked}");
 }

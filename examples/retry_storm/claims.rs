@@ -117,9 +117,9 @@ fn the_storm(claims: &mut Claims) {
     public(claims, "75 % load", (&ours, &naive));
 }
 
-/// The order of the table of clients, and the closed form.
+/// The order of the table of clients, and the closed form; on a tenth of the stage, for there are many of them.
 fn the_order(claims: &mut Claims) {
-    let scenario = Scenario::standard();
+    let scenario = Scenario::standard().bucket(BucketSize::TENTH);
     let [jitter, naive, caps, budget, marker, breaker] =
         [Recipe::JITTER, Recipe::NAIVE, Recipe::CAPS, Recipe::BUDGET, Recipe::MARKER, Recipe::BREAKER]
             .map(|recipe| claims.play(&recipe, &scenario).tokens());
