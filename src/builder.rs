@@ -20,6 +20,7 @@ use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
 use crate::edge::user_token::UserTokenSource;
 use crate::error::Error;
+use crate::fleet::FleetBreaker;
 use crate::observe::Watch;
 use crate::observer::Observer;
 use crate::pace::Pace;
@@ -54,6 +55,7 @@ pub struct ClientBuilder {
     credentials: Option<SharedCredentialsProvider>,
     overrides: Overrides,
     breaker: BreakerSettings,
+    fleet: Option<FleetBreaker>,
     retry_budget: Option<RetryBudget>,
     rate_limit: Option<RateLimit>,
     calls_in_flight: Option<u32>,
@@ -103,6 +105,7 @@ impl ClientBuilder {
             credentials: None,
             overrides: Overrides::default(),
             breaker: BreakerSettings::default(),
+            fleet: None,
             retry_budget: None,
             rate_limit: None,
             calls_in_flight: None,
@@ -351,6 +354,7 @@ impl ClientBuilder {
         };
         let refused = |(field, reason): (&'static str, &'static str)| Error::configuration(field, reason);
         self.breaker.check().map_err(refused)?;
+        self.fleet.as_ref().map_or(Ok(()), FleetBreaker::check).map_err(refused)?;
         self.rate_limit.as_ref().map_or(Ok(()), RateLimit::check).map_err(refused)?;
         if self.calls_in_flight == Some(0) {
             return Err(Error::configuration("calls_in_flight", "admits no attempt at all: 1 is the least"));
@@ -410,7 +414,9 @@ impl ClientBuilder {
             server_port: base.port(),
             scheme: if base.is_plain_http() { "http" } else { "https" },
         });
-        let circuit = CircuitBreaker::new(self.breaker, Arc::clone(&self.world), Arc::clone(&watch));
+        let fleet = self.fleet.map(|fleet| fleet.gate(Arc::clone(&self.world)));
+        let circuit =
+            CircuitBreaker::new(self.breaker, Arc::clone(&self.world), Arc::clone(&watch)).with_fleet(fleet);
         let gates = Gates { ambient: self.world, circuit, budget, pace, usage, watch };
         let letters = self.letters;
         Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters })))

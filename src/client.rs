@@ -118,7 +118,8 @@ impl ServiceClient {
     /// Fetches credentials and opens a connection, in a Lambda's init phase, so that the first call pays for neither.
     ///
     /// The connection is opened by an unsigned `HEAD` of the base URL, which the gateway refuses before it reaches the
-    /// callee. It is a token of the account's bucket, and no attempt. `within` bounds each of the two.
+    /// callee. It is a token of the account's bucket, and no attempt. With a [fleet-wide breaker](crate::fleet) its store is
+    /// connected too; trouble with it is no error. `within` bounds each of them.
     ///
     /// # Errors
     /// [`ErrorKind::Credentials`](crate::ErrorKind::Credentials) if none could be had,
@@ -133,6 +134,7 @@ impl ServiceClient {
             Err(error) if error.kind() == ErrorKind::Transport => drop(aside),
             Err(_) => aside.unsent(),
         }
+        gates.circuit.warm_up(within).await;
         warmed
     }
 }

@@ -43,6 +43,7 @@
 //! | | `observe`, `usage` | what an operator sees, and what is counted |
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
 //! | | [`policy`] | every decision, without I/O, clock, dice or lock |
+//! | | [`fleet`] | what a fleet shares through a store: a breaker and a rate limit |
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
 //! | feature | `iam` | a caller's policies from a service's routes, and how near they are to IAM's limits |
 //! | | `tower` | the callee's guard as a layer: [`callee`] |
@@ -62,6 +63,7 @@ mod describe;
 mod edge;
 mod error;
 mod error_kind;
+pub mod fleet;
 #[cfg(feature = "iam")]
 pub mod iam;
 mod intent;

@@ -227,3 +227,21 @@ pub(crate) fn quota_mark_passed(region: &str, recent: Recent, bucket: AccountBuc
         "the draw on the account's throttle quota has passed its mark"
     );
 }
+
+/// The fleet's circuit has tripped or closed, as this process was told.
+pub(crate) fn fleet_circuit_changed(callee: &str, tripped: bool) {
+    if tripped {
+        tracing::warn!(callee, "the fleet's circuit tripped");
+    } else {
+        tracing::info!(callee, "the fleet's circuit closed");
+    }
+}
+
+/// The store that a fleet shares could not be asked.
+pub(crate) fn fleet_store_failed(shared: &str, why: &str, aloud: bool) {
+    if aloud {
+        tracing::warn!(shared, why, "the store that the fleet shares failed and is left alone for a while");
+    } else {
+        tracing::debug!(shared, why, "the store that the fleet shares failed again");
+    }
+}

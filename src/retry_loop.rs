@@ -48,14 +48,16 @@ impl Gates {
             slot = paced.map_err(|late| teller.late(late))?;
             now = self.ambient.now();
         }
-        let permit = self.circuit.admit(now).map_err(|come_back| teller.circuit_refused(come_back))?;
-        Ok(Pass { slot, permit, at: now })
+        let left = time.left(now.monotonic);
+        let permit =
+            self.circuit.admit(now, left).await.map_err(|come_back| teller.circuit_refused(come_back))?;
+        Ok(Pass { slot, permit })
     }
 
     /// Tells all gates what an attempt showed, and says what follows from it.
     fn decide(&self, run: &mut Attempts<'_>, seen: &Seen, pass: Pass<'_>) -> Decision {
         let (outcome, now) = (seen.outcome(), seen.ended);
-        let Pass { permit, slot, .. } = pass;
+        let Pass { permit, slot } = pass;
         let settle = |effect| permit.settle(effect, now, self.ambient.draw());
         let draw = self.ambient.draw();
         let decision = run.observe(&outcome, now.monotonic, draw, &self.budget, settle);
@@ -77,8 +79,6 @@ impl Gates {
 struct Pass<'a> {
     slot: Slot<'a>,
     permit: Permit<'a>,
-    /// When it was given.
-    at: Moment,
 }
 
 /// What bounds a call: its times, and its place among others.
@@ -120,7 +120,7 @@ pub(crate) async fn run<E: Exchange>(
             Ok(pass) => pass,
             Err(reason) => break reason,
         };
-        let left = run.left(pass.at.monotonic);
+        let left = run.left(pass.permit.began().monotonic);
         let identity =
             exchange.identity(order, left).await.map_err(|error| teller.unsigned(error, &run, clock()))?;
         let now = clock();
@@ -141,7 +141,7 @@ pub(crate) async fn run<E: Exchange>(
         let decision = gates.decide(&mut run, &seen, pass);
         let handed_out = matches!(decision, Decision::Return);
         teller.ended(if handed_out { seen } else { exchange.cleared(seen, &identity) }, &run);
-        match decision {
+        match gates.circuit.consulted(decision, run.left(now.monotonic)).await {
             Decision::Return => return Ok(teller.answer(now)),
             Decision::Recover(recovery) => {
                 let left = run.left(now.monotonic);

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The layers from the roof to the ground. A module imports only from layers below its own; within one layer nobody
 /// imports anybody. `edge::ambient` stands apart from the rest of `edge`: it is ground to build on.
-const LAYERS: [&[&str]; 21] = [
+const LAYERS: [&[&str]; 22] = [
     &["lib"],
     &["testing"],
     &["builder", "describe", "replay"],
@@ -25,6 +25,7 @@ const LAYERS: [&[&str]; 21] = [
     &["dead_letter", "retry_loop"],
     &["teller"],
     &["circuit", "pace", "settings"],
+    &["fleet"],
     &["edge", "usage"],
     &["observe"],
     &["metrics_observer", "reply", "response"],
@@ -45,7 +46,7 @@ const MOST_LINES: usize = 300;
 const LONGER: [(&str, usize, &str); 6] = [
     ("src/call.rs", 350, "a setter a setting, each with its documentation; one of them sends"),
     ("src/error.rs", 340, "an accessor a fact, each with its documentation; nothing is decided here"),
-    ("src/builder.rs", 520, "a setter a setting, each with its documentation; what they do is elsewhere"),
+    ("src/builder.rs", 540, "a setter a setting, each with its documentation; what they do is elsewhere"),
     ("src/policy/attempts.rs", 340, "one decision, from what an attempt showed to what is done next"),
     ("src/policy/breaker.rs", 530, "one state machine: its states are right only together"),
     ("src/policy/classify.rs", 400, "the status table, a row for each class; a table is not torn in two"),

@@ -1,6 +1,7 @@
 //! The settings of restraint: what a client may draw, how fast, and when it lets be.
 
 use super::ClientBuilder;
+use crate::fleet::FleetBreaker;
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::rate_limit::RateLimit;
 use crate::policy::retry_budget::RetryBudget;
@@ -16,6 +17,12 @@ impl ClientBuilder {
     /// Sets the breaker's thresholds and times.
     pub fn breaker(mut self, settings: BreakerSettings) -> ClientBuilder {
         self.breaker = settings;
+        self
+    }
+
+    /// Takes part in the breaker that the whole fleet shares for this callee; by default in none. See [`fleet`](crate::fleet).
+    pub fn fleet_breaker(mut self, breaker: FleetBreaker) -> ClientBuilder {
+        self.fleet = Some(breaker);
         self
     }
 

@@ -1,6 +1,7 @@
 //! The fleet-wide breaker's settings, and what a process and the shared state say to each other.
 
 pub mod local;
+pub mod rest;
 pub mod shared;
 
 use crate::policy::breaker::State;
@@ -136,6 +137,30 @@ impl FleetSettings {
         }
     }
 
+    /// What a store's script is told of the settings, in its order; times in microseconds.
+    #[must_use]
+    pub fn as_numbers(&self) -> [u64; 7] {
+        [
+            u64::from(self.failure_percent),
+            u64::from(self.minimum_outcomes),
+            self.slot_micros(),
+            micros(self.open_for),
+            self.probe_micros(),
+            u64::from(self.successes_to_close),
+            micros(self.lifetime()),
+        ]
+    }
+
+    /// A tenth of the window, in microseconds.
+    pub(crate) fn slot_micros(&self) -> u64 {
+        (micros(self.window) / 10).max(1)
+    }
+
+    /// The time from one probe to the next, in microseconds.
+    pub(crate) fn probe_micros(&self) -> u64 {
+        1_000_000 / u64::from(self.probes_per_second.max(1))
+    }
+
     /// How long the store keeps the callee's state after a write: nothing of it means anything later.
     #[must_use]
     pub fn lifetime(&self) -> Duration {
@@ -179,6 +204,21 @@ impl Report {
             && self.probe_successes == 0
             && self.stands_for == 0
     }
+
+    /// What a store's script is told, in its order; times in microseconds.
+    #[must_use]
+    pub fn as_numbers(&self) -> [u64; 7] {
+        let said = |count: u32| u64::from(count.min(MOST_SAID));
+        [
+            said(self.failures),
+            said(self.successes),
+            said(self.probe_failures),
+            said(self.probe_successes),
+            micros(self.age),
+            said(self.stands_for),
+            u64::from(self.asks),
+        ]
+    }
 }
 
 /// What the shared state answers.
@@ -210,6 +250,12 @@ impl Default for View {
     fn default() -> Self {
         Self { state: State::Closed, come_back: Duration::ZERO, probe: false, changed: None, demand: 0 }
     }
+}
+
+/// Whole microseconds, at most so many that a script can count them: its numbers are doubles, whole up to 2^53. It is
+/// the year 2112 by then.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(1 << 52)
 }
 
 /// The longest of the times that may be set.

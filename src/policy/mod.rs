@@ -17,4 +17,5 @@ pub mod rate_limit;
 pub mod refine;
 pub mod retry_after;
 pub mod retry_budget;
+pub mod shared_limit;
 pub mod time_budget;

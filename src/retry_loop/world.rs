@@ -170,13 +170,17 @@ impl World {
     }
 
     /// Nobody is at work: nothing may still be held.
-    fn check_rest(&self) {
+    async fn check_rest(&self) {
         self.clock.pass(self.breaker_ends + Duration::from_secs(3_600));
         // Enough successes close it, so every probe's place is free.
         for _ in 0..4 {
             let now = self.clock.now();
-            let permit =
-                self.gates.circuit.admit(now).unwrap_or_else(|_| panic!("a probe's place is held at rest"));
+            let permit = self
+                .gates
+                .circuit
+                .admit(now, Duration::ZERO)
+                .await
+                .unwrap_or_else(|_| panic!("a probe's place is held at rest"));
             permit.settle(crate::policy::breaker::Effect::Success, now, self.clock.draw());
         }
         assert_eq!(self.gates.circuit.state(), crate::policy::breaker::State::Closed);
@@ -206,7 +210,7 @@ impl World {
             }
         });
         run_all(&self.clock, lanes);
-        self.check_rest();
+        runtime.block_on(self.check_rest());
     }
 }
 

@@ -1,6 +1,7 @@
 //! What one process keeps of the fleet's breaker: the view it was last told, and the outcomes that it has yet to tell.
 
 use crate::policy::breaker::{Effect, State};
+use crate::policy::fleet::rest::Rest;
 use crate::policy::fleet::{FleetSettings, MOST_SAID, Report, View};
 use crate::policy::moment::{Draw, Moment};
 use std::time::Duration;
@@ -19,10 +20,7 @@ pub struct LocalView {
     told: Option<Told>,
     waiting: Waiting,
     one_in: u32,
-    /// Exchanges that came to nothing, in a row.
-    troubles: u32,
-    /// Since when the store is left alone, and for how long.
-    resting: Option<(Moment, Duration)>,
+    rest: Rest,
 }
 
 /// What an attempt may do.
@@ -75,8 +73,7 @@ impl LocalView {
             told: None,
             waiting: Waiting::default(),
             one_in: settings.first_one_in().clamp(1, MOST_SAID),
-            troubles: 0,
-            resting: None,
+            rest: Rest::default(),
         }
     }
 
@@ -139,7 +136,7 @@ impl LocalView {
         }
         self.told = Some(Told { view, at: now });
         self.one_in = self.settings.one_in(view.demand);
-        (self.troubles, self.resting) = (0, None);
+        self.rest.ended();
     }
 
     /// Takes in what an attempt came to that began then, and says when that is to be told. `probe` is whether it was
@@ -187,10 +184,7 @@ impl LocalView {
     /// Takes back a report that did not arrive, or is not known to have, and leaves the store alone for a while.
     pub fn failed(&mut self, report: &Report, now: Moment, draw: Draw) {
         self.dropped(report);
-        let longest = self.settings.store_rest().saturating_mul(1 << self.troubles.min(MOST_DOUBLINGS));
-        let rest = longest / 2 + draw.up_to(longest / 2);
-        self.troubles = self.troubles.saturating_add(1);
-        self.resting = Some((now, rest));
+        self.rest.begin(self.settings.store_rest(), now, draw);
     }
 
     /// Takes back a report whose exchange was given up by the process itself, as a dropped call's is.
@@ -201,7 +195,7 @@ impl LocalView {
     /// Whether the store is left alone, after it failed.
     #[must_use]
     pub fn rests(&self, now: Moment) -> bool {
-        self.resting.is_some_and(|(since, rest)| now.since(&since) < rest)
+        self.rest.left(now).is_some()
     }
 
     /// Of how many outcomes one is written.
@@ -245,9 +239,6 @@ impl Waiting {
 
 /// The least that a refused caller is told to wait.
 const SOONEST: Duration = Duration::from_millis(1);
-
-/// How often the time that the store is left alone doubles.
-const MOST_DOUBLINGS: u32 = 5;
 
 #[cfg(test)]
 mod tests {

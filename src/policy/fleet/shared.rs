@@ -1,7 +1,7 @@
 //! What all processes of a fleet share of one callee: the state that the store's script keeps, as plain data.
 
 use crate::policy::breaker::State;
-use crate::policy::fleet::{FleetSettings, MOST_SAID, Report, View};
+use crate::policy::fleet::{FleetSettings, MOST_SAID, Report, View, micros};
 use std::time::Duration;
 
 /// One callee's circuit, as a whole fleet sees it.
@@ -49,7 +49,7 @@ impl SharedState {
         if self.forgotten_at <= now || ahead {
             *self = SharedState::default();
         }
-        let width = (micros(settings.window()) / SLOTS as u64).max(1);
+        let width = settings.slot_micros();
         let number = now / width;
         if !report.is_silent() {
             self.slot(number, |slot| slot.demand += said(report.stands_for));
@@ -65,7 +65,7 @@ impl SharedState {
             && now >= open_until.max(self.next_probe)
         {
             probe = true;
-            self.next_probe = now + SECOND / u64::from(settings.probes_per_second().max(1));
+            self.next_probe = now + settings.probe_micros();
             self.forgotten_at = now + micros(settings.lifetime());
         }
         let come_back = match self.open_until {
@@ -162,10 +162,6 @@ impl SharedState {
     }
 }
 
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(FARTHEST)
-}
-
 fn said(count: u32) -> u64 {
     u64::from(count.min(MOST_SAID))
 }
@@ -175,9 +171,6 @@ const SLOTS: usize = 10;
 
 /// In microseconds.
 const SECOND: u64 = 1_000_000;
-
-/// The largest time, in microseconds: a script's numbers are doubles, whole up to 2^53. It is in the year 2112.
-const FARTHEST: u64 = 1 << 52;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,112 @@
+//! What a store has to do, so that others than Valkey and Redis can be one.
+
+use crate::policy::fleet::{FleetSettings, Report, View};
+use crate::policy::shared_limit::{Priority, SharedQuota};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an exchange with a store will come to.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Where a fleet keeps the state of its breakers.
+///
+/// An exchange takes in what one process tells and answers it, in one atomic step, by the store's own clock. The rules
+/// are [`SharedState`](crate::policy::fleet::shared::SharedState)'s, which a store may run as it is. A report that
+/// [is silent](Report::is_silent) and asks for nothing is a mere look and need not write.
+///
+/// An exchange is bounded from outside: it is dropped when its time is over. A late answer is of no use.
+pub trait FleetStore: Send + Sync + 'static {
+    /// Makes one exchange about a callee.
+    fn exchange<'a>(
+        &'a self,
+        callee: &'a str,
+        settings: &'a FleetSettings,
+        report: &'a Report,
+    ) -> StoreFuture<'a, View>;
+
+    /// Connects, where that takes longer than an exchange may: in a Lambda's init phase. By default it does nothing.
+    fn warm_up(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// Where a fleet keeps its shared rate limits. The rules are
+/// [`SharedBucket`](crate::policy::shared_limit::SharedBucket)'s.
+pub trait LimitStore: Send + Sync + 'static {
+    /// Takes one attempt out of the bucket of this name, or answers how long until there will be one; zero means taken.
+    fn take<'a>(
+        &'a self,
+        name: &'a str,
+        quota: &'a SharedQuota,
+        priority: Priority,
+    ) -> StoreFuture<'a, Duration>;
+}
+
+impl<S: FleetStore + ?Sized> FleetStore for Arc<S> {
+    fn exchange<'a>(
+        &'a self,
+        callee: &'a str,
+        settings: &'a FleetSettings,
+        report: &'a Report,
+    ) -> StoreFuture<'a, View> {
+        (**self).exchange(callee, settings, report)
+    }
+
+    fn warm_up(&self) -> StoreFuture<'_, ()> {
+        (**self).warm_up()
+    }
+}
+
+impl<S: LimitStore + ?Sized> LimitStore for Arc<S> {
+    fn take<'a>(
+        &'a self,
+        name: &'a str,
+        quota: &'a SharedQuota,
+        priority: Priority,
+    ) -> StoreFuture<'a, Duration> {
+        (**self).take(name, quota, priority)
+    }
+}
+
+/// Why an exchange with a store came to nothing. It reaches a log, so it holds no secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreError(String);
+
+impl StoreError {
+    /// An error in a few words.
+    #[must_use]
+    pub fn new(what: impl Into<String>) -> StoreError {
+        StoreError(what.into())
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// Whether a name can be part of a key: visible ASCII without the braces that a cluster hashes by, 1 to 128 characters.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'{' && byte != b'}';
+    (1..=128).contains(&name.len()) && name.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_break_a_key_is_none() {
+        assert!(is_name("orders") && is_name("orders/v2:eu-central-1"));
+        for bad in ["", "two words", "or{ders", "or}ders", "or\nders", "bestellungen-für-morgen"] {
+            assert!(!is_name(bad), "{bad}");
+        }
+        assert!(!is_name(&"x".repeat(129)));
+    }
+}
