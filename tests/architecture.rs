@@ -841,9 +841,9 @@ mod bites {
     #[test]
     fn a_module_without_a_rank_is_told_to_get_one() {
         let found =
-            arrows_that_point_up(&tree(&[("fleet/mod.rs", "use crate::policy::x;"), ("policy/mod.rs", "")]));
+            arrows_that_point_up(&tree(&[("orphan/mod.rs", "use crate::policy::x;"), ("policy/mod.rs", "")]));
         assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("src/fleet/mod.rs: the module `fleet` has no rank"), "{found:?}");
+        assert!(found[0].starts_with("src/orphan/mod.rs: the module `orphan` has no rank"), "{found:?}");
     }
 
     #[test]

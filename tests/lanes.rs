@@ -47,6 +47,12 @@ fn powertools_commits_exactly_once() {
 }
 
 #[test]
+#[ignore = "SKIPPED: it needs redis-server; tests/lanes/redis/run installs and runs it"]
+fn redis_is_what_a_fleet_shares() {
+    run("redis");
+}
+
+#[test]
 fn every_lane_is_named_here() {
     // A packaged crate has no lanes.
     let Ok(entries) = std::fs::read_dir(lanes()) else { return };
@@ -55,6 +61,6 @@ fn every_lane_is_named_here() {
         .filter(|entry| entry.path().join("Cargo.toml").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
-    let named = ["botocore", "lambda_http", "nginx", "powertools", "telemetry"].map(str::to_owned);
+    let named = ["botocore", "lambda_http", "nginx", "powertools", "redis", "telemetry"].map(str::to_owned);
     assert_eq!(there, BTreeSet::from(named));
 }

@@ -29,7 +29,6 @@ pub trait SharedLimit: fmt::Debug + Send + Sync + 'static {
 /// with the store, so it is for those that must share, not for all. A clone draws from the same.
 ///
 /// ```
-/// # #[cfg(feature = "redis")]
 /// # async fn sync() -> Result<(), eastwest::Error> {
 /// use eastwest::fleet::{Priority, RedisStore, SharedQuota, SharedRateLimit, Taken};
 /// use std::time::Duration;

@@ -1,10 +1,9 @@
 //! What the processes of a fleet share through a store: a breaker that trips for all of them, and a rate limit.
 //!
-//! Off unless a client is given one. The store is Valkey or Redis (feature `redis`, [`RedisStore`]), or whatever
+//! Off unless a client is given one. The store is Valkey or Redis (feature `redis`, `RedisStore`), or whatever
 //! implements [`FleetStore`] and [`LimitStore`].
 //!
 //! ```
-//! # #[cfg(feature = "redis")]
 //! # fn orders() -> Result<(), eastwest::Error> {
 //! use eastwest::ServiceClient;
 //! use eastwest::fleet::{FleetBreaker, RedisStore};
@@ -42,24 +41,27 @@
 //! of a probe.
 //!
 //! The store: one script an exchange. Outcomes are sampled so that a fleet of any size writes some 300 a second and stays
-//! under a thousand while attempts triple; looks and refused probes write nothing. A kilobyte a callee, which expires.
+//! under a thousand while attempts triple. Looks and refused probes write nothing, but are exchanges: in an outage there is
+//! about one for each call that would have been made. A kilobyte a callee, which expires.
 //!
 //! # When reports leave a Lambda sandbox
 //!
 //! Tasks stand still between invocations. The report of a success is written to the socket when the handler next waits
-//! for anything, so nearly always before the sandbox freezes; if it was not, the process remembers that it owes a
-//! success and tells it with its next failure, for otherwise a fleet's frozen successes would make few failures look like
+//! for anything, so nearly always before the sandbox freezes. Where that is not known to work, a failure that follows a
+//! success is told together with one: a fleet whose successes are frozen would otherwise make few failures look like
 //! nothing else. The report of a failure is waited for, so it has left when the call ends.
 //! [`CircuitBreaker::sync_fleet`](crate::CircuitBreaker::sync_fleet) sends what waits and renews the view: at the start of
 //! an invocation, beside other work, it lets a sandbox learn of an outage before its own first failure.
 //! [`FleetSettings::with_ask_first`] does the same for every call, at the price of one exchange before it.
+//! [`ServiceClient::warm_up`](crate::ServiceClient::warm_up) connects, which may take longer than an exchange may.
 //!
 //! # Before you run it
 //!
-//! - The store is in a VPC, so the functions are too; one node of the smallest class is plenty. Serverless caches bill by
-//!   request: at 300 writes a second a few dollars a day.
-//! - The user of the store needs `EVALSHA`, `SCRIPT|LOAD`, `GET`, `SET`, `TIME` and `CLIENT|SETINFO` on the keys
-//!   `<prefix>:{*}:*`. No IAM permission is needed but the network's.
+//! - The store is in a VPC, so the functions are too, and security groups must let them reach it; no IAM permission is
+//!   needed. One node of the smallest class is plenty. A serverless cache bills by request and by a script's time: 300 writes
+//!   a second are 26 million a day.
+//! - The store's user needs `EVALSHA`, `SCRIPT|LOAD`, `GET`, `SET` and `TIME` on the keys `<prefix>:{*}:*`, and no more.
+//! - A cluster's redirections are not followed: a node that does not hold the key counts as a store that is gone.
 //! - Whoever can write to the store can switch the callers off: it is as trusted as a deployment is.
 //! - A store that loses its data, by a restart or a failover, closes the circuit. Nothing need be backed up.
 //! - All processes that name the same callee under the same prefix should have the same settings.
@@ -67,6 +69,8 @@
 mod breaker;
 pub(crate) mod gate;
 mod limit;
+#[cfg(feature = "redis")]
+mod line;
 #[cfg(feature = "redis")]
 mod redis;
 mod store;

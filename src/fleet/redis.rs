@@ -1,23 +1,20 @@
-//! The store in Valkey or Redis: one script an exchange, over one connection that is made anew when it fails.
+//! The store in Valkey or Redis: one script an exchange.
 
 use crate::edge::tls::{Roots, TlsSettings};
 use crate::error::Error;
+use crate::fleet::line::{Dialer, Line, told};
 use crate::fleet::store::{FleetStore, LimitStore, StoreError, StoreFuture, is_name};
 use crate::policy::breaker::State;
 use crate::policy::fleet::{FleetSettings, Report, View};
 use crate::policy::shared_limit::{Priority, SharedQuota};
-use ::redis::aio::MultiplexedConnection;
-use ::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisError, Script, ScriptInvocation};
+use ::redis::{ConnectionAddr, IntoConnectionInfo, RedisError, Script, ScriptInvocation};
 use rustls::pki_types::ServerName;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 
-/// A fleet's store in Valkey (7.2 or later) or Redis (6 or later), single or as a cluster's one shard.
+/// A fleet's store in Valkey or Redis (5 or later; the proofs are run on Debian's 7.0).
 ///
 /// It connects when it is first needed, in a task of its own that outlives the call that needed it, and again when the
 /// connection fails. A clone shares the connection: one store does for all breakers and limits of a process.
@@ -28,34 +25,10 @@ use tokio_rustls::TlsConnector;
 pub struct RedisStore(Arc<Inner>);
 
 struct Inner {
-    info: ConnectionInfo,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    dialer: Dialer,
     prefix: String,
     breaker: Script,
     limit: Script,
-    link: Mutex<Link>,
-}
-
-enum Link {
-    None,
-    /// A task is at it; what it comes to is told here.
-    Coming(watch::Receiver<Option<Result<Line, StoreError>>>),
-    There(Line),
-}
-
-/// A connection, and the task that drives it for as long as anybody holds it.
-#[derive(Clone)]
-struct Line {
-    connection: MultiplexedConnection,
-    driver: Arc<Driver>,
-}
-
-struct Driver(AbortHandle);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 impl RedisStore {
@@ -106,23 +79,21 @@ impl RedisStore {
             (true, _) => return Err(wrong("TLS needs a host")),
         };
         Ok(RedisStore(Arc::new(Inner {
-            info,
-            tls,
+            dialer: Dialer::new(info, tls),
             prefix,
             breaker: Script::new(BREAKER),
             limit: Script::new(LIMIT),
-            link: Mutex::new(Link::None),
         })))
     }
 
     /// Runs a script. A kept connection may have died while nobody looked, in a frozen sandbox above all: then it is
     /// made anew, once.
     async fn run<const N: usize>(&self, call: &ScriptInvocation<'_>) -> Result<[i64; N], StoreError> {
-        let (line, kept) = self.line().await?;
+        let (line, kept) = self.0.dialer.line().await?;
         let outcome = self.run_over::<N>(line, call).await;
         match outcome {
             Err(error) if kept && error.is_connection_dropped() => {
-                let (line, _) = self.line().await?;
+                let (line, _) = self.0.dialer.line().await?;
                 self.run_over(line, call).await
             }
             outcome => outcome,
@@ -132,13 +103,13 @@ impl RedisStore {
 
     async fn run_over<const N: usize>(
         &self,
-        mut line: Line,
+        line: Line,
         call: &ScriptInvocation<'_>,
     ) -> Result<[i64; N], RedisError> {
-        let mut suspect = Suspect { store: self, line: Some(line.clone()) };
-        let outcome: Result<Vec<i64>, RedisError> = call.invoke_async(&mut line.connection).await;
+        let mut suspect = self.0.dialer.suspect(line);
+        let outcome: Result<Vec<i64>, RedisError> = call.invoke_async(suspect.connection()).await;
         if outcome.as_ref().is_ok_and(|numbers| numbers.len() == N) {
-            suspect.line = None;
+            suspect.is_well();
         }
         let numbers = outcome?;
         numbers
@@ -146,96 +117,8 @@ impl RedisStore {
             .map_err(|_| RedisError::from((::redis::ErrorKind::Parse, "another count of numbers")))
     }
 
-    /// The connection, and whether it was there already.
-    async fn line(&self) -> Result<(Line, bool), StoreError> {
-        let mut coming = match &mut *self.link() {
-            Link::There(line) => return Ok((line.clone(), true)),
-            Link::Coming(coming) if coming.has_changed().is_ok() => coming.clone(),
-            // Nobody is at it, or whoever was is gone with its runtime.
-            link => {
-                let coming = self.connect();
-                *link = Link::Coming(coming.clone());
-                coming
-            }
-        };
-        let gone = || StoreError::new("connecting was given up");
-        let outcome = coming.wait_for(Option::is_some).await.map_err(|_| gone())?.clone();
-        outcome.unwrap_or_else(|| Err(gone())).map(|line| (line, false))
-    }
-
-    /// Connects in a task of its own.
-    fn connect(&self) -> watch::Receiver<Option<Result<Line, StoreError>>> {
-        let (tell, coming) = watch::channel(None);
-        let store = self.clone();
-        tokio::spawn(async move {
-            let outcome = match tokio::time::timeout(CONNECTING, store.0.dial()).await {
-                Ok(outcome) => outcome.map_err(|error| told(&error)),
-                Err(_) => Err(StoreError::new("connecting took too long")),
-            };
-            *store.link() = match &outcome {
-                Ok(line) => Link::There(line.clone()),
-                Err(_) => Link::None,
-            };
-            // Whoever needed it may be gone.
-            let _ = tell.send(Some(outcome));
-        });
-        coming
-    }
-
-    fn link(&self) -> MutexGuard<'_, Link> {
-        self.0.link.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn key(&self, name: &str, what: &str) -> String {
         format!("{}:{{{name}}}:{what}", self.0.prefix)
-    }
-}
-
-/// A connection over which an exchange is on its way: unless that ends well it is not used again, for a connection that
-/// does not answer may never do.
-struct Suspect<'a> {
-    store: &'a RedisStore,
-    line: Option<Line>,
-}
-
-impl Drop for Suspect<'_> {
-    fn drop(&mut self) {
-        if let Some(line) = self.line.take() {
-            let mut link = self.store.link();
-            if matches!(&*link, Link::There(there) if Arc::ptr_eq(&there.driver, &line.driver)) {
-                *link = Link::None;
-            }
-        }
-    }
-}
-
-impl Inner {
-    async fn dial(&self) -> Result<Line, RedisError> {
-        match (self.info.addr(), &self.tls) {
-            (ConnectionAddr::Tcp(host, port), tls) => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
-                stream.set_nodelay(true)?;
-                match tls {
-                    None => self.speak(stream).await,
-                    Some((tls, name)) => self.speak(tls.connect(name.clone(), stream).await?).await,
-                }
-            }
-            #[cfg(unix)]
-            (ConnectionAddr::Unix(path), _) => self.speak(tokio::net::UnixStream::connect(path).await?).await,
-            _ => Err(RedisError::from((::redis::ErrorKind::InvalidClientConfig, "no such address here"))),
-        }
-    }
-
-    async fn speak<S>(&self, stream: S) -> Result<Line, RedisError>
-    where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    {
-        // Whoever runs an exchange bounds its time.
-        let config = ::redis::AsyncConnectionConfig::new().set_response_timeout(None);
-        let info = self.info.redis_settings();
-        let (connection, driver) = MultiplexedConnection::new_with_config(info, stream, config).await?;
-        let driver = Arc::new(Driver(tokio::spawn(driver).abort_handle()));
-        Ok(Line { connection, driver })
     }
 }
 
@@ -257,7 +140,7 @@ impl FleetStore for RedisStore {
     }
 
     fn warm_up(&self) -> StoreFuture<'_, ()> {
-        Box::pin(async move { self.line().await.map(|_| ()) })
+        Box::pin(async move { self.0.dialer.line().await.map(|_| ()) })
     }
 }
 
@@ -303,19 +186,8 @@ fn seen([state, come_back, probe, changed, demand, _]: [i64; 6]) -> View {
     }
 }
 
-/// What went wrong, without what a server may have put into its text.
-fn told(error: &RedisError) -> StoreError {
-    match error.code() {
-        Some(code) => StoreError::new(format!("{}: {code}", error.category())),
-        None => StoreError::new(error.category()),
-    }
-}
-
 const BREAKER: &str = include_str!("breaker.lua");
 const LIMIT: &str = include_str!("limit.lua");
-
-/// The most that connecting takes.
-const CONNECTING: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -336,7 +208,7 @@ mod tests {
         ] {
             let store = RedisStore::open(address, "prod").unwrap();
             assert_eq!(
-                store.0.tls.is_some(),
+                store.0.dialer.is_secure(),
                 address.starts_with("rediss") || address.starts_with("valkeys"),
                 "{address}"
             );

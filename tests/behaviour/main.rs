@@ -9,6 +9,7 @@ mod connections;
 mod dead_letter;
 mod describe;
 mod error;
+mod fleet;
 mod headers;
 mod http2;
 mod identity;

@@ -193,7 +193,7 @@ async fn a_failure_tells_a_process_that_the_fleet_has_tripped_and_ends_its_retri
     store.trip();
     let circuit = circuit_of(&store);
     let now = World.now();
-    let permit = circuit.admit(now, LONG).await.unwrap_or_else(|_| unreachable!());
+    let permit = circuit.admit(now, LONG).await.ok().unwrap();
     assert!(!permit.settle(Effect::Failure, now, Draw::LOWEST));
     let decision = circuit.consulted(retry(), LONG).await;
     assert!(matches!(decision, Decision::Stop(StopReason::CircuitOpen)));

@@ -19,6 +19,14 @@ pub struct LocalView {
     settings: FleetSettings,
     told: Option<Told>,
     waiting: Waiting,
+    /// When outcomes were last sent off.
+    reported: Option<Moment>,
+    /// Whether it is not known that successes get through: a sandbox may be frozen before their report leaves.
+    muted: bool,
+    /// Whether the report that is on its way tells of successes.
+    telling_success: bool,
+    /// Whether the last outcome, written or not, was a success.
+    last_succeeded: bool,
     one_in: u32,
     rest: Rest,
 }
@@ -60,8 +68,6 @@ struct Waiting {
     counts: Report,
     /// When the first of these attempts began, and when it ended.
     oldest: Option<(Moment, Moment)>,
-    /// Whether there were successes that nobody was told of in time.
-    untold_success: bool,
 }
 
 impl LocalView {
@@ -72,6 +78,10 @@ impl LocalView {
             settings,
             told: None,
             waiting: Waiting::default(),
+            reported: None,
+            muted: true,
+            telling_success: false,
+            last_succeeded: false,
             one_in: settings.first_one_in().clamp(1, MOST_SAID),
             rest: Rest::default(),
         }
@@ -112,7 +122,7 @@ impl LocalView {
     /// Makes the report of an attempt that waits for the answer, with what waits to be told.
     #[must_use]
     pub fn ask(&mut self, now: Moment) -> Report {
-        Report { asks: true, ..self.report(now) }
+        Report { asks: true, ..self.take(now) }
     }
 
     /// Takes in the answer to [`ask`](Self::ask): whether the attempt that asked may be sent.
@@ -135,17 +145,26 @@ impl LocalView {
             view.come_back = view.come_back.saturating_add(draw.up_to(spread));
         }
         self.told = Some(Told { view, at: now });
-        self.one_in = self.settings.one_in(view.demand);
+        let one_in = self.settings.one_in(view.demand);
+        // A fleet that is kept from calling looks idle, and comes back as one.
+        let idles = view.is_tripped() || view.changed.is_some_and(|ago| ago < self.settings.window());
+        self.one_in = if idles { one_in.max(self.one_in) } else { one_in };
         self.rest.ended();
+        self.muted &= !std::mem::take(&mut self.telling_success);
     }
 
     /// Takes in what an attempt came to that began then, and says when that is to be told. `probe` is whether it was
     /// admitted as one; `draw` decides whether an outcome of another is among those that are written.
+    ///
+    /// In a process whose successes are not known to get through, a failure that follows a success is told together with
+    /// one. Sandboxes that are frozen before the reports of successes leave would otherwise tell of failures alone, and a
+    /// fleet with few would look like one with nothing else. In an outage failures follow failures, so it delays nothing.
     pub fn settle(&mut self, began: Moment, probe: bool, effect: Effect, now: Moment, draw: Draw) -> Telling {
         if effect == Effect::Neutral {
             return Telling::Nothing;
         }
         let failed = effect == Effect::Failure;
+        let follows_success = std::mem::replace(&mut self.last_succeeded, !failed);
         if probe {
             self.waiting = Waiting::default();
             self.waiting.add((began, now), 1, |counts| {
@@ -153,32 +172,28 @@ impl LocalView {
                 (counts.probe_failures, counts.probe_successes) = (failures, successes);
             });
         } else if !self.is_straggler(began) && self.is_written(draw) {
-            self.waiting.age(now, self.settings.window());
+            self.age(now);
+            let with_success = failed && follows_success && self.muted;
             self.waiting.add((began, now), self.one_in, |counts| {
-                let count = if failed { &mut counts.failures } else { &mut counts.successes };
-                *count = count.saturating_add(1);
+                counts.failures = counts.failures.saturating_add(u32::from(failed));
+                counts.successes = counts.successes.saturating_add(u32::from(!failed || with_success));
             });
         }
-        let due = probe || self.is_stale(now);
-        match (failed, due && !self.rests(now)) {
-            (_, false) => Telling::Nothing,
-            (true, true) => Telling::AtOnce,
-            (false, true) if self.waiting.counts.is_silent() => Telling::Nothing,
-            (false, true) => Telling::Aside,
+        let due = probe || self.reported.is_none_or(|last| now.since(&last) >= self.settings.view_for());
+        let tells = due && !self.waiting.counts.is_silent();
+        match failed {
+            _ if self.rests(now) => Telling::Nothing,
+            true if tells || self.is_stale(now) => Telling::AtOnce,
+            false if tells => Telling::Aside,
+            _ => Telling::Nothing,
         }
     }
 
     /// Takes what waits to be told. With nothing waiting it is a mere look.
     #[must_use]
     pub fn report(&mut self, now: Moment) -> Report {
-        self.waiting.age(now, self.settings.window());
-        let Waiting { mut counts, oldest, untold_success } = std::mem::take(&mut self.waiting);
-        counts.age = oldest.map_or(Duration::ZERO, |(began, _)| now.since(&began));
-        if untold_success && !counts.is_silent() {
-            counts.successes = counts.successes.saturating_add(1);
-        }
-        self.waiting.untold_success = untold_success && counts.is_silent();
-        counts
+        self.reported = Some(now);
+        self.take(now)
     }
 
     /// Takes back a report that did not arrive, or is not known to have, and leaves the store alone for a while.
@@ -189,7 +204,8 @@ impl LocalView {
 
     /// Takes back a report whose exchange was given up by the process itself, as a dropped call's is.
     pub fn dropped(&mut self, report: &Report) {
-        self.waiting.untold_success |= report.successes > 0;
+        self.telling_success = false;
+        self.muted |= report.successes > 0;
     }
 
     /// Whether the store is left alone, after it failed.
@@ -202,6 +218,23 @@ impl LocalView {
     #[must_use]
     pub fn one_in(&self) -> u32 {
         self.one_in
+    }
+
+    fn take(&mut self, now: Moment) -> Report {
+        self.age(now);
+        let Waiting { mut counts, oldest } = std::mem::take(&mut self.waiting);
+        counts.age = oldest.map_or(Duration::ZERO, |(began, _)| now.since(&began));
+        // A success that goes along with a failure does not show that others get through.
+        self.telling_success = counts.successes > 0 && counts.failures == 0;
+        counts
+    }
+
+    /// Lets go of outcomes that are too old to say anything of now.
+    fn age(&mut self, now: Moment) {
+        if self.waiting.oldest.is_some_and(|(_, ended)| now.since(&ended) > self.settings.window()) {
+            self.muted |= self.waiting.counts.successes > 0;
+            self.waiting = Waiting::default();
+        }
     }
 
     /// Whether there is no view, or one that is older than a view holds.
@@ -224,16 +257,6 @@ impl Waiting {
         self.oldest.get_or_insert(attempt);
         self.counts.stands_for = self.counts.stands_for.saturating_add(stands_for);
         count(&mut self.counts);
-    }
-
-    /// Lets go of outcomes that are too old to say anything of now. Of successes it keeps that there were some: a
-    /// sandbox that is frozen before its report leaves would otherwise tell of its failures alone, and a healthy
-    /// fleet with few failures would look like one with nothing else.
-    fn age(&mut self, now: Moment, window: Duration) {
-        if self.oldest.is_some_and(|(_, ended)| now.since(&ended) > window) {
-            let untold_success = self.untold_success || self.counts.successes > 0;
-            *self = Waiting { untold_success, ..Waiting::default() };
-        }
     }
 }
 
@@ -271,6 +294,7 @@ mod tests {
 
         fn told(view: View) -> Process {
             let mut process = Process::standard();
+            let _ = process.report();
             process.learn(view);
             process
         }
@@ -390,10 +414,10 @@ mod tests {
     #[test]
     fn outcomes_wait_for_each_other_while_the_view_is_fresh() {
         let mut process = Process::told(View::default());
-        assert_eq!([Failure, Success, Failure].map(|effect| process.settle(effect)), [Telling::Nothing; 3]);
+        assert_eq!([Failure, Failure, Failure].map(|effect| process.settle(effect)), [Telling::Nothing; 3]);
         process.pass(1_000 * MS);
         assert_eq!(process.settle(Failure), Telling::AtOnce);
-        assert_eq!(process.report(), Report { age: 1_000 * MS, ..said(3, 1) });
+        assert_eq!(process.report(), Report { age: 1_000 * MS, ..said(4, 0) });
         assert!(process.report().is_silent());
     }
 
@@ -415,6 +439,16 @@ mod tests {
         assert_eq!(process.local.one_in(), 100);
         let tenth = u64::MAX / 100;
         assert!(process.local.is_written(Draw(tenth - 1)) && !process.local.is_written(Draw(tenth + 1)));
+    }
+
+    #[test]
+    fn a_fleet_that_is_kept_from_calling_is_not_taken_for_an_idle_one() {
+        let mut process = Process::told(View { demand: 9_000, ..View::default() });
+        process.learn(open(MS));
+        process.learn(View { changed: Some(2_999 * MS), ..View::default() });
+        assert_eq!(process.local.one_in(), 30);
+        process.learn(View { changed: Some(3_000 * MS), ..View::default() });
+        assert_eq!(process.local.one_in(), 1);
     }
 
     #[test]
@@ -455,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_frozen_before_its_successes_were_told_does_not_tell_of_its_failures_alone() {
+    fn a_sandbox_frozen_before_its_successes_are_told_does_not_tell_of_its_failures_alone() {
         let mut process = Process::standard();
         for _ in 0..20 {
             assert_eq!(process.settle(Success), Telling::Aside);
@@ -463,19 +497,43 @@ mod tests {
         }
         process.settle(Failure);
         assert_eq!(process.report(), Report { stands_for: 1, ..said(1, 1) });
+        // In an outage failures follow failures.
+        process.settle(Failure);
+        process.settle(Failure);
+        assert_eq!(process.report(), said(2, 0));
+    }
+
+    #[test]
+    fn where_successes_get_through_a_failure_is_told_alone() {
+        let mut process = Process::standard();
+        process.settle(Success);
+        assert_eq!(process.report(), said(0, 1));
+        process.learn(View::default());
         process.settle(Failure);
         assert_eq!(process.report(), said(1, 0));
     }
 
     #[test]
-    fn a_success_whose_report_was_lost_is_told_with_the_next_failure() {
+    fn a_success_whose_report_was_lost_is_told_with_the_failure_that_follows() {
         let mut process = Process::standard();
+        process.settle(Success);
+        process.learn(View::default());
         process.settle(Success);
         let lost = process.report();
         process.local.dropped(&lost);
         assert!(process.report().is_silent());
         process.settle(Failure);
-        assert_eq!(process.report().successes, 1);
+        assert_eq!(process.report(), Report { stands_for: 1, ..said(1, 1) });
+    }
+
+    #[test]
+    fn an_ask_is_no_report_so_that_what_the_attempt_came_to_is_told_all_the_same() {
+        let mut process = Process::new(FleetSettings::default().with_first_one_in(1).with_ask_first(true));
+        let _ = process.local.ask(process.now);
+        process.learn(View::default());
+        assert_eq!(process.settle(Success), Telling::Aside);
+        let _ = process.report();
+        assert_eq!(process.settle(Failure), Telling::Nothing);
     }
 
     // A store in trouble.
@@ -521,75 +579,122 @@ mod tests {
         }
 
         fn chance(&mut self, one_in: u64) -> bool {
-            self.next().0 % one_in == 0
+            self.next().0.is_multiple_of(one_in)
         }
     }
 
-    /// Ten thousand sandboxes that each call every three seconds, a third of a second apart from their three attempts
-    /// where calls fail. Answers the writes of each second.
-    fn writes_of_ten_thousand(seconds: u64, fails: impl Fn(u64) -> bool) -> Vec<u32> {
-        const STEP: u64 = 10;
-        let settings = FleetSettings::default();
+    /// What a fleet does in one second.
+    #[derive(Clone, Copy, Debug, Default)]
+    struct Second {
+        writes: u32,
+        exchanges: u32,
+        attempts: u32,
+    }
+
+    /// Ten thousand sandboxes that each call every three seconds, and send a call up to three times, a third of a second
+    /// apart. Of each second's attempts so many percent fail. Where sandboxes are frozen too early, nothing that is told
+    /// aside arrives. Answers what each second saw.
+    fn ten_thousand(
+        (settings, frozen): (FleetSettings, bool),
+        seconds: u32,
+        failing: impl Fn(u32) -> u64,
+    ) -> Vec<Second> {
+        const STEP: u32 = 10;
         let start = some_moment();
         let mut throws = Throws(7);
         let mut shared = SharedState::default();
         let mut sandboxes: Vec<_> = (0..10_000).map(|_| (LocalView::new(settings), 0u32)).collect();
-        let mut writes = vec![0; usize::try_from(seconds).unwrap()];
-        for step in 0..seconds * 1_000 / STEP {
-            let passed = MS * u32::try_from(step * STEP).unwrap();
-            let now = Moment { monotonic: start.monotonic + passed, wall: start.wall + passed };
-            let second = step * STEP / 1_000;
-            for (sandbox, retries) in &mut sandboxes {
-                // One call in 3 s, and while it has retries left one attempt in a third of a second.
-                if !throws.chance(if *retries > 0 { 33 } else { 300 }) {
-                    continue;
-                }
-                let mut exchange = |sandbox: &mut LocalView, report: Report| {
-                    let view = shared.exchange(&settings, &report, passed);
-                    writes[usize::try_from(second).unwrap()] += u32::from(!report.is_silent() || view.probe);
-                    let draw = throws.next();
-                    sandbox.answered(view, now, draw)
-                };
-                let admission = match sandbox.admit(now) {
-                    Admission::Ask => {
-                        let report = sandbox.ask(now);
-                        exchange(sandbox, report)
+        let mut seen = Vec::new();
+        for second in 0..seconds {
+            let mut counts = Second::default();
+            for step in 0..1_000 / STEP {
+                let passed = MS * (second * 1_000 + step * STEP);
+                let now = Moment { monotonic: start.monotonic + passed, wall: start.wall + passed };
+                for (sandbox, retries) in &mut sandboxes {
+                    // One call in 3 s, and while it has retries left one attempt in a third of a second.
+                    if !throws.chance(if *retries > 0 { 33 } else { 300 }) {
+                        continue;
                     }
-                    known => known,
-                };
-                if let Admission::Refuse(_) = admission {
-                    *retries = 0;
-                    continue;
-                }
-                let failed = fails(second);
-                *retries = if !failed {
-                    0
-                } else if *retries == 0 {
-                    2
-                } else {
-                    *retries - 1
-                };
-                let effect = if failed { Failure } else { Success };
-                let probe = admission == Admission::Probe;
-                if sandbox.settle(now, probe, effect, now, throws.next()) != Telling::Nothing {
-                    let report = sandbox.report(now);
-                    let view = shared.exchange(&settings, &report, passed);
-                    writes[usize::try_from(second).unwrap()] += u32::from(!report.is_silent());
-                    sandbox.learn(view, now, throws.next());
+                    let mut exchange = |report: Report| {
+                        let view = shared.exchange(&settings, &report, passed);
+                        counts.exchanges += 1;
+                        counts.writes += u32::from(!report.is_silent() || view.probe);
+                        view
+                    };
+                    let mut admission = sandbox.admit(now);
+                    if admission == Admission::Ask {
+                        let view = exchange(sandbox.ask(now));
+                        admission = sandbox.answered(view, now, throws.next());
+                    }
+                    if let Admission::Refuse(_) = admission {
+                        *retries = 0;
+                        continue;
+                    }
+                    let effect = if throws.next().0 % 100 < failing(second) { Failure } else { Success };
+                    let probe = admission == Admission::Probe;
+                    let telling = sandbox.settle(now, probe, effect, now, throws.next());
+                    let arrives =
+                        if frozen { telling == Telling::AtOnce } else { telling != Telling::Nothing };
+                    if arrives {
+                        let view = exchange(sandbox.report(now));
+                        sandbox.learn(view, now, throws.next());
+                    }
+                    counts.attempts += 1;
+                    *retries = match (effect, *retries) {
+                        (Failure, 0) => 2,
+                        (Failure, left) => left - 1,
+                        _ => 0,
+                    };
                 }
             }
+            seen.push(counts);
         }
-        writes
+        seen
     }
 
     #[test]
     fn ten_thousand_sandboxes_stay_under_a_thousand_writes_a_second() {
-        let healthy = writes_of_ten_thousand(8, |_| false);
-        assert!(healthy.iter().all(|writes| (100..1_000).contains(writes)), "{healthy:?}");
-        let from_the_start = writes_of_ten_thousand(8, |_| true);
-        assert!(from_the_start.iter().all(|writes| *writes < 1_000), "{from_the_start:?}");
-        let outage = writes_of_ten_thousand(16, |second| (4..10).contains(&second));
-        assert!(outage.iter().all(|writes| *writes < 1_000), "{outage:?}");
+        let d = FleetSettings::default();
+        let healthy = ten_thousand((d, false), 8, |_| 0);
+        assert!(healthy.iter().all(|second| (100..1_000).contains(&second.writes)), "{healthy:?}");
+        let from_the_start = ten_thousand((d, false), 8, |_| 100);
+        assert!(from_the_start.iter().all(|second| second.writes < 1_000), "{from_the_start:?}");
+        let outage = ten_thousand((d, false), 16, |second| if (4..10).contains(&second) { 100 } else { 0 });
+        assert!(outage.iter().all(|second| second.writes < 1_000), "{outage:?}");
+        // And with a breaker that never trips, so that each call is sent three times.
+        let storm = ten_thousand((d.with_minimum_outcomes(u32::MAX), false), 8, |_| 100);
+        assert!(storm.iter().all(|second| second.writes < 1_000 && second.attempts > 5_000), "{storm:?}");
+    }
+
+    #[test]
+    fn in_an_outage_a_fleet_stops_sending_and_comes_back_when_it_ends() {
+        let d = FleetSettings::default();
+        let outage = |second| if (4..30).contains(&second) { 100 } else { 0 };
+        for ask_first in [false, true] {
+            let seen = ten_thousand((d.with_ask_first(ask_first), false), 36, outage);
+            let attempts: Vec<_> = seen.iter().map(|second| second.attempts).collect();
+            assert!(seen.iter().all(|second| second.writes < 1_000), "{seen:?}");
+            // A fleet this young does not know that its successes get through, and takes some seconds to trip. Then
+            // whoever has not heard sends one attempt, unless it asks first.
+            let heard = if ask_first { 12 } else { 20 };
+            assert!(attempts[heard..30].iter().all(|attempts| *attempts < 100), "{attempts:?}");
+            assert!(attempts[33..].iter().all(|attempts| *attempts > 3_000), "{attempts:?}");
+        }
+    }
+
+    #[test]
+    fn a_fleet_whose_successes_never_get_through_trips_in_an_outage_and_not_at_few_failures() {
+        let d = FleetSettings::default();
+        for (percent, trips) in [(5, false), (50, false), (80, false), (100, true)] {
+            let failing = |second| if second < 6 { 0 } else { percent };
+            let seen = ten_thousand((d, true), 22, failing);
+            let attempts: Vec<_> = seen.iter().map(|second| second.attempts).collect();
+            assert_eq!(
+                attempts[18..].iter().all(|attempts| *attempts < 2_000),
+                trips,
+                "{percent}: {attempts:?}"
+            );
+        }
     }
 
     proptest! {

@@ -41,48 +41,45 @@ struct Slot {
 }
 
 impl SharedState {
-    /// Takes in what one process tells and answers it.
+    /// Takes in what one process tells and answers it. Where there is nothing to write, nothing is changed.
     pub fn exchange(&mut self, settings: &FleetSettings, report: &Report, now: Duration) -> View {
         let now = micros(now);
         // A clock that was set back must not hold the circuit open for as long as it was set back.
         let ahead = self.changed.is_some_and(|changed| changed > now) || self.next_probe > now + SECOND;
-        if self.forgotten_at <= now || ahead {
-            *self = SharedState::default();
-        }
-        let width = settings.slot_micros();
-        let number = now / width;
+        let forgotten = self.forgotten_at <= now || ahead;
+        let mut next = if forgotten { SharedState::default() } else { self.clone() };
+        let number = now / settings.slot_micros();
         if !report.is_silent() {
-            self.slot(number, |slot| slot.demand += said(report.stands_for));
+            next.slot(number, |slot| slot.demand += said(report.stands_for));
             let began = now.saturating_sub(micros(report.age));
-            if self.changed.is_none_or(|changed| began >= changed) {
-                self.count(settings, report, now, number);
+            if next.changed.is_none_or(|changed| began >= changed) {
+                next.count(settings, report, now, number);
             }
-            self.forgotten_at = now + micros(settings.lifetime());
         }
-        let mut probe = false;
-        if let Some(open_until) = self.open_until
-            && report.asks
-            && now >= open_until.max(self.next_probe)
-        {
-            probe = true;
-            self.next_probe = now + settings.probe_micros();
-            self.forgotten_at = now + micros(settings.lifetime());
+        let turn = next.open_until.map(|open_until| open_until.max(next.next_probe));
+        let probe = report.asks && turn.is_some_and(|turn| now >= turn);
+        if probe {
+            next.next_probe = now + settings.probe_micros();
         }
-        let come_back = match self.open_until {
-            Some(open_until) if !probe => open_until.max(self.next_probe).saturating_sub(now),
-            _ => 0,
-        };
-        View {
-            state: match self.open_until {
+        let view = View {
+            state: match next.open_until {
                 None => State::Closed,
                 Some(open_until) if now < open_until => State::Open,
                 Some(_) => State::HalfOpen,
             },
-            come_back: Duration::from_micros(come_back),
+            come_back: match turn {
+                Some(turn) if !probe => Duration::from_micros(turn.saturating_sub(now)),
+                _ => Duration::ZERO,
+            },
             probe,
-            changed: self.changed.map(|changed| Duration::from_micros(now.saturating_sub(changed))),
-            demand: self.demand(now, number, width),
+            changed: next.changed.map(|changed| Duration::from_micros(now.saturating_sub(changed))),
+            demand: next.demand(now, number, settings.slot_micros()),
+        };
+        if probe || !report.is_silent() {
+            next.forgotten_at = now + micros(settings.lifetime());
+            *self = next;
         }
+        view
     }
 
     /// Counts outcomes of attempts that began under the present state.
