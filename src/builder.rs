@@ -20,7 +20,7 @@ use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
 use crate::edge::user_token::UserTokenSource;
 use crate::error::Error;
-use crate::fleet::FleetBreaker;
+use crate::fleet::{FleetBreaker, SharedLimit};
 use crate::observe::Watch;
 use crate::observer::Observer;
 use crate::pace::Pace;
@@ -59,6 +59,7 @@ pub struct ClientBuilder {
     retry_budget: Option<RetryBudget>,
     rate_limit: Option<RateLimit>,
     calls_in_flight: Option<u32>,
+    shared_limit: Option<Arc<dyn SharedLimit>>,
     account_quota: Option<AccountQuota>,
     user_tokens: Option<Arc<dyn UserTokenSource>>,
     idempotency_header: String,
@@ -109,6 +110,7 @@ impl ClientBuilder {
             retry_budget: None,
             rate_limit: None,
             calls_in_flight: None,
+            shared_limit: None,
             account_quota: None,
             user_tokens: None,
             idempotency_header: headers::IDEMPOTENCY_KEY.to_string(),
@@ -407,7 +409,8 @@ impl ClientBuilder {
             ambient: Arc::clone(&self.world),
         };
         let now = self.world.now();
-        let pace = Pace::new(self.rate_limit, self.calls_in_flight, now);
+        let pace =
+            Pace::new(self.rate_limit, self.calls_in_flight, now).shared_with_others(self.shared_limit);
         let watch = Arc::new(Watch {
             observers: self.observers,
             server_address: base.host().into(),

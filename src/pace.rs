@@ -4,6 +4,7 @@
 //! those of all that is not critical, then one of all. So a queue that is fair to those in it never lets the bulk have all.
 
 use crate::edge::ambient::Ambient;
+use crate::fleet::SharedLimit;
 use crate::policy::bucket::Bucket;
 use crate::policy::classify::Class;
 use crate::policy::line::Place;
@@ -11,8 +12,9 @@ use crate::policy::moment::Moment;
 use crate::policy::outcome::Outcome;
 use crate::policy::quota_headers::QuotaHeaders;
 use crate::policy::rate_limit::{CRITICAL_PERCENT, NORMAL_PERCENT, Priority, RateLimit, kept_from};
+use crate::policy::shared_limit::Taken;
 use crate::policy::time_budget::TimeBudget;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -20,16 +22,23 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 pub(crate) struct Pace {
     rate: Option<Rate>,
     places: Option<Places>,
+    shared: Option<Arc<dyn SharedLimit>>,
 }
 
 impl Pace {
     pub(crate) fn new(rate: Option<RateLimit>, in_flight: Option<u32>, now: Moment) -> Pace {
-        Pace { rate: rate.map(|limit| Rate::new(limit, now)), places: in_flight.map(Places::new) }
+        let (rate, places) = (rate.map(|limit| Rate::new(limit, now)), in_flight.map(Places::new));
+        Pace { rate, places, shared: None }
+    }
+
+    /// The same with a limit that others draw from too.
+    pub(crate) fn shared_with_others(self, shared: Option<Arc<dyn SharedLimit>>) -> Pace {
+        Pace { shared, ..self }
     }
 
     /// Whether no limit is set, so that there is nothing to ask and nothing to wait for.
     pub(crate) fn is_off(&self) -> bool {
-        self.rate.is_none() && self.places.is_none()
+        self.rate.is_none() && self.places.is_none() && self.shared.is_none()
     }
 
     /// Waits until an attempt may start, if that is within the time.
@@ -57,7 +66,28 @@ impl Pace {
             Some(rate) => Some(rate.admit(ambient, time, priority).await.map_err(Late::Rate)?),
             None => None,
         };
+        self.admit_among_others(ambient, time, priority).await?;
         Ok(Slot { token, _place: place })
+    }
+
+    /// Asked last, for what it admits is not given back: whoever shares it may have it next.
+    async fn admit_among_others(
+        &self,
+        ambient: &dyn Ambient,
+        time: TimeBudget,
+        priority: Priority,
+    ) -> Result<(), Late> {
+        while let Some(shared) = &self.shared {
+            let left = time.left(ambient.now().monotonic);
+            match shared.take(priority, left).await {
+                Taken::Admitted => break,
+                Taken::Wait(wait) if !wait.is_zero() && time.fits(wait, ambient.now().monotonic) => {
+                    ambient.sleep(wait).await;
+                }
+                Taken::Refused(wait) | Taken::Wait(wait) => return Err(Late::Rate(wait)),
+            }
+        }
+        Ok(())
     }
 
     /// How many tokens, and how many places, there are to be had.

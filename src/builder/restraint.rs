@@ -1,11 +1,12 @@
 //! The settings of restraint: what a client may draw, how fast, and when it lets be.
 
 use super::ClientBuilder;
-use crate::fleet::FleetBreaker;
+use crate::fleet::{FleetBreaker, SharedLimit};
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::rate_limit::RateLimit;
 use crate::policy::retry_budget::RetryBudget;
 use crate::usage::AccountQuota;
+use std::sync::Arc;
 
 impl ClientBuilder {
     /// Sets the retry budget, its own or one shared with other clients. By default the profile's, of this client.
@@ -17,6 +18,14 @@ impl ClientBuilder {
     /// Sets the breaker's thresholds and times.
     pub fn breaker(mut self, settings: BreakerSettings) -> ClientBuilder {
         self.breaker = settings;
+        self
+    }
+
+    /// Draws every attempt from a limit that others draw from too, a [`SharedRateLimit`](crate::fleet::SharedRateLimit) for
+    /// instance, after the client's own limits; by default from none. An attempt waits for one exchange with its store. What
+    /// does not fit in the call's time ends it with [`StopReason::RateLimited`](crate::StopReason::RateLimited).
+    pub fn shared_rate_limit(mut self, limit: impl SharedLimit) -> ClientBuilder {
+        self.shared_limit = Some(Arc::new(limit));
         self
     }
 

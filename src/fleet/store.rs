@@ -1,7 +1,8 @@
 //! What a store has to do, so that others than Valkey and Redis can be one.
 
 use crate::policy::fleet::{FleetSettings, Report, View};
-use crate::policy::shared_limit::{Priority, SharedQuota};
+use crate::policy::rate_limit::Priority;
+use crate::policy::shared_limit::SharedQuota;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,19 +1,7 @@
 //! A rate limit that many processes share: one number in a store, and what each priority may take of it.
 
+use crate::policy::rate_limit::Priority;
 use std::time::Duration;
-
-/// Whose attempts go first where not all may start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Priority {
-    /// Gives way first: a nightly run, a backfill. It never takes the reserved part of a bucket.
-    Bulk,
-    /// May take all: a payment, a call that a person waits for.
-    Critical,
-    /// What is neither. The default.
-    #[default]
-    Normal,
-}
 
 /// What all processes of a fleet may start together: so many attempts a second or minute, `burst` of them at once.
 ///
@@ -174,8 +162,8 @@ const FARTHEST: u64 = 1 << 52;
 
 #[cfg(test)]
 mod tests {
-    use super::Priority::{Bulk, Critical, Normal};
     use super::*;
+    use crate::policy::rate_limit::Priority::{Bulk, Critical, Normal};
     use proptest::prelude::*;
 
     const MS: Duration = Duration::from_millis(1);

@@ -1,6 +1,7 @@
 //! The rate limit and the limit on calls in flight: who waits, who is told to come back, and that nothing is sent then.
 
 use crate::rig::{Rig, SHORT};
+use eastwest::fleet::{SharedLimit, TakeFuture, Taken};
 use eastwest::testing::Reply;
 use eastwest::{
     CallContext, Error, ErrorKind, Priority, QuotaHeaders, RateLimit, Reset, ServiceClient, StopReason,
@@ -118,4 +119,42 @@ async fn a_limit_that_admits_nothing_is_refused_by_name() {
         Some("rate_limit")
     );
     assert_eq!(field(rig.builder().calls_in_flight(0).build()), Some("calls_in_flight"));
+}
+
+/// A limit of others, which answers from a script, then admits.
+#[derive(Debug)]
+struct Others(std::sync::Mutex<Vec<Taken>>);
+
+impl SharedLimit for Others {
+    fn take(&self, _: Priority, _: Duration) -> TakeFuture<'_> {
+        let next = self.0.lock().unwrap().pop().unwrap_or(Taken::Admitted);
+        Box::pin(async move { next })
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_waits_for_a_limit_that_others_draw_from_too() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let wait = |millis| Taken::Wait(Duration::from_millis(millis));
+    let limit = Others(std::sync::Mutex::new(vec![wait(30), wait(400)]));
+    let client = rig.builder().shared_rate_limit(limit).build().unwrap();
+    client.post(&CallContext::root(), "/orders").send().await.unwrap();
+    assert_eq!((rig.waits(), rig.seen()), (vec![400, 30], 1));
+}
+
+#[tokio::test]
+async fn what_others_leave_too_late_ends_the_call_and_sends_nothing() {
+    let late = Duration::from_secs(60);
+    for told in [Taken::Refused(late), Taken::Wait(late)] {
+        let rig = Rig::answering([Reply::ok()]).await;
+        let limit = Others(std::sync::Mutex::new(vec![told]));
+        let client = rig.builder().shared_rate_limit(limit).build().unwrap();
+        let error = client.post(&CallContext::root(), "/orders").send().await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.stop_reason()),
+            (ErrorKind::RateLimited, Some(StopReason::RateLimited))
+        );
+        assert_eq!((error.retry_after(), rig.seen(), rig.waits()), (Some(late), 0, vec![]));
+        assert_eq!(client.usage().refused_by_rate_limit, 1);
+    }
 }
