@@ -53,6 +53,12 @@ fn redis_is_what_a_fleet_shares() {
 }
 
 #[test]
+#[ignore = "SKIPPED: it takes two minutes; tests/lanes/soak/run runs it, and deep for an hour"]
+fn under_real_faults_nothing_is_lost_doubled_stuck_or_leaked() {
+    run("soak");
+}
+
+#[test]
 fn every_lane_is_named_here() {
     // A packaged crate has no lanes.
     let Ok(entries) = std::fs::read_dir(lanes()) else { return };
@@ -61,6 +67,7 @@ fn every_lane_is_named_here() {
         .filter(|entry| entry.path().join("Cargo.toml").is_file())
         .map(|entry| entry.file_name().into_string().unwrap())
         .collect();
-    let named = ["botocore", "lambda_http", "nginx", "powertools", "redis", "telemetry"].map(str::to_owned);
+    let named =
+        ["botocore", "lambda_http", "nginx", "powertools", "redis", "soak", "telemetry"].map(str::to_owned);
     assert_eq!(there, BTreeSet::from(named));
 }
