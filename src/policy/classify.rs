@@ -320,6 +320,8 @@ fn classify_answer(answer: &Answer<'_>) -> Class {
     match answer.status.as_u16() {
         403 if is_http_api_forbidden(answer) => Class::ForbiddenUnexplained,
         409 if ErrorBody::read(answer.headers, answer.body).says_in_progress() => Class::InProgress,
+        // Which of the two it is stood in what was cut off; to one of them the first attempt is still at work.
+        409 if answer.broken => Class::ConnectionLost,
         503 if is_out_of_time(answer) => Class::CalleeOutOfTime,
         _ => by_status,
     }

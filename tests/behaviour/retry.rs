@@ -207,6 +207,18 @@ async fn a_key_in_progress_is_waited_for_and_any_other_conflict_is_final() {
 }
 
 #[tokio::test]
+async fn a_conflict_that_was_cut_before_it_said_why_is_sent_again_under_its_key_and_never_without() {
+    let cut = Reply::json(409, r#"{"code":"IDEMPOTENCY_IN_PROGRESS"}"#).truncate_after(9);
+    let rig = Rig::answering([Reply::integration_timeout(), cut.clone(), Reply::ok()]).await;
+    rig.post().await.unwrap();
+    assert_eq!(rig.seen(), 3);
+    let rig = Rig::answering([cut, Reply::ok()]).await;
+    let error = rig.post_with(|call| call.no_idempotency_key()).await.unwrap_err();
+    assert_eq!((rig.seen(), error.stop_reason()), (1, Some(StopReason::NoIdempotencyKey)));
+    assert_eq!((error.kind(), error.may_have_committed()), (ErrorKind::Transport, true));
+}
+
+#[tokio::test]
 async fn a_used_up_quota_is_not_waited_for() {
     let rig = Rig::answering([Reply::quota_exceeded(), Reply::ok()]).await;
     assert_eq!(rig.post().await.unwrap_err().kind(), ErrorKind::Quota);

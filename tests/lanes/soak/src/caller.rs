@@ -10,7 +10,8 @@ use crate::time::{now, sleep, up_to};
 use crate::vault::Vault;
 use crate::watch::Board;
 use eastwest::policy::retry_budget::RetryBudget;
-use eastwest::{Backoff, BreakerSettings, Call, CallContext, Error, Response, ServiceClient};
+use eastwest::{AccountQuota, Backoff, BreakerSettings, Call, CallContext, Error, Priority, RateLimit};
+use eastwest::{Response, ServiceClient};
 use fastrand::Rng;
 use serde_json::Value;
 use std::sync::Arc;
@@ -32,14 +33,24 @@ pub enum Manner {
     Wide,
 }
 
-/// A client that calls through the proxy.
-pub fn client(proxy: std::net::SocketAddr, vault: &Vault, manner: Manner) -> Result<ServiceClient, Error> {
+/// A client that calls through the proxy and reports to the account; a paced one has a rate limit and a limit on calls in
+/// flight, both of them too narrow for its tasks.
+pub fn client(
+    proxy: std::net::SocketAddr,
+    (vault, account): (&Vault, &AccountQuota),
+    (manner, paced): (Manner, bool),
+) -> Result<ServiceClient, Error> {
     let builder = ServiceClient::builder(format!("http://{proxy}/prod"))
         .region(REGION)
         .credentials_provider(vault.clone())
+        .account_quota(account.clone())
         .connect_timeout(Duration::from_millis(500))
         .attempt_timeout(Duration::from_millis(1_000))
         .total_timeout(TOTAL);
+    let builder = match paced {
+        true => builder.rate_limit(RateLimit::per_second(50)).calls_in_flight(6),
+        false => builder,
+    };
     match manner {
         Manner::Default => builder,
         Manner::Wide => builder
@@ -111,6 +122,8 @@ fn call(client: &ServiceClient, kind: Kind, (reference, key): (u64, Option<&str>
         Kind::KeyedPost => client.post(&context, PATH),
         Kind::KeylessPost => client.post(&context, PATH).no_idempotency_key(),
     };
+    let priority = [Priority::Bulk, Priority::Critical, Priority::Normal][rng.usize(0..3)];
+    let call = call.priority(priority);
     let call = call.header(REFERENCE, reference.to_string());
     let call = key.into_iter().fold(call, Call::idempotency_key);
     match kind {

@@ -6,6 +6,7 @@ use crate::ledger::Sums;
 use crate::run::TASKS;
 use crate::stage::Seen;
 use crate::watch::{Sample, thirds};
+use eastwest::Usage;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,9 @@ pub struct Report {
     pub seed: u64,
     pub time: Duration,
     pub sums: Sums,
+    /// What all clients together say that they drew, and what each says.
+    pub usage: Usage,
+    pub of_each: Vec<Usage>,
     /// Calls that nobody ended.
     pub open: usize,
     pub seen: Seen,
@@ -56,6 +60,9 @@ impl Report {
     fn unequal(&self) -> Vec<String> {
         let (sums, seen, tally) = (&self.sums, &self.seen, &self.office.tally);
         let failures: u64 = tally.failures().values().flatten().sum();
+        let refused: u64 = tally.failures().get("CircuitOpen").into_iter().flatten().sum();
+        let each = |of: fn(&Usage) -> u64| self.of_each.iter().map(of).sum::<u64>();
+        let usage = &self.usage;
         let equal = [
             ("calls begun, and ended", sums.opened, sums.ok + sums.failed + sums.dropped),
             ("calls open at the end, and none", self.open as u64, 0),
@@ -74,8 +81,26 @@ impl Report {
                 sums.reached,
                 sums.sorted(),
             ),
+            ("calls in the ledger, and in the usage", sums.opened, usage.calls),
+            (
+                "calls that the open circuit refused, at the callers and in the usage",
+                refused,
+                usage.refused_by_circuit,
+            ),
+            ("attempts of the account, and of its clients", usage.attempts, each(|usage| usage.attempts)),
+            ("tokens of the account, and of its clients", usage.tokens, each(|usage| usage.tokens)),
+            ("doubts of the account, and of its clients", usage.in_doubt, each(|usage| usage.in_doubt)),
         ];
         let ordered = [
+            ("tokens drawn, at most the requests at the gateway", usage.tokens, seen.exchanges),
+            (
+                "requests at the gateway, at most the tokens drawn and those in doubt",
+                seen.exchanges,
+                usage.tokens + usage.in_doubt,
+            ),
+            ("attempts told as answered, at most the tokens drawn", sums.told_answered, usage.tokens),
+            ("attempts told, at most those in the usage", sums.told, usage.attempts),
+            ("attempts at the proxy, at most those in the usage", sums.arrived, usage.attempts),
             ("attempts told as answered, at most those that arrived", sums.told_answered, sums.arrived_told),
             (
                 "attempts that arrived, at most those told without the never sent",
@@ -178,6 +203,9 @@ impl Report {
         row("  answered", sums.told_answered);
         row("  never sent", sums.told_never_sent);
         row("  retries among them", tally.count("retries"));
+        row("attempts in the usage, those of dropped calls among them", self.usage.attempts);
+        row("  tokens of the account surely drawn", self.usage.tokens);
+        row("  in doubt", self.usage.in_doubt);
         row("attempts seen by the proxy", sums.arrived);
         row("  of calls that were dropped", sums.arrived_dropped);
         row("connections accepted by the proxy", self.connections);
@@ -209,4 +237,4 @@ impl Report {
 /// By so many per cent, and so many more, the median of the last third may be over that of the first: the weather and the
 /// gateway's record, which each restart empties, move both.
 const MEMORY: (u64, u64) = (10, 8 * 1_024);
-const FILES: (u64, u64) = (25, 32);
+const FILES: (u64, u64) = (25, 64);

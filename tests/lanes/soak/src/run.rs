@@ -6,12 +6,12 @@ use crate::exchange::LONGEST;
 use crate::ledger::Ledger;
 use crate::proxy::Proxy;
 use crate::report::Report;
-use crate::stage::{Stage, weather};
+use crate::stage::{REGION, Stage, weather};
 use crate::tally::Tally;
 use crate::time::{now, sleep};
 use crate::vault::Vault;
 use crate::watch::{Watch, files};
-use eastwest::{CircuitState, ServiceClient};
+use eastwest::{AccountQuota, CircuitState, ServiceClient};
 use fastrand::Rng;
 use std::io::{self, Error};
 use std::sync::Arc;
@@ -34,7 +34,8 @@ pub async fn run(time: Duration, seed: u64) -> io::Result<Report> {
         tally: Tally::default(),
         over: AtomicBool::new(false),
     });
-    let clients = clients(&proxy, &vault)?;
+    let account = AccountQuota::of_region(REGION);
+    let clients = clients(&proxy, &vault, &account)?;
 
     vault.moods(true);
     let workers: Vec<_> = (0..TASKS)
@@ -73,6 +74,7 @@ pub async fn run(time: Duration, seed: u64) -> io::Result<Report> {
         recovers(client, *manner, &office, &mut rng).await;
     }
     let proxy_seen = (proxy.connections(), proxy.ended_unread(), proxy.faults());
+    let of_each: Vec<_> = clients.iter().map(|(client, _)| client.usage()).collect();
     drop(clients);
     if let Some(proxy) = Arc::into_inner(proxy) {
         proxy.shutdown().await;
@@ -87,6 +89,8 @@ pub async fn run(time: Duration, seed: u64) -> io::Result<Report> {
         seed,
         time,
         sums,
+        usage: account.usage(),
+        of_each,
         open,
         seen: stage.seen,
         loads: vault.loads(),
@@ -100,11 +104,14 @@ pub async fn run(time: Duration, seed: u64) -> io::Result<Report> {
     })
 }
 
-fn clients(proxy: &Proxy, vault: &Vault) -> io::Result<Vec<(ServiceClient, Manner)>> {
+fn clients(proxy: &Proxy, vault: &Vault, account: &AccountQuota) -> io::Result<Vec<(ServiceClient, Manner)>> {
     (0..CLIENTS)
         .map(|number| {
             let manner = if number % 2 == 0 { Manner::Default } else { Manner::Wide };
-            client(proxy.addr(), vault, manner).map(|client| (client, manner)).map_err(Error::other)
+            let paced = number >= CLIENTS - 2;
+            client(proxy.addr(), (vault, account), (manner, paced))
+                .map(|client| (client, manner))
+                .map_err(Error::other)
         })
         .collect()
 }

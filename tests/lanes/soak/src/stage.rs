@@ -92,7 +92,8 @@ impl Stage {
     }
 }
 
-/// Changes the weather until told to stop: restarts, rotations, refusals, and how much harm is done.
+/// Changes the weather until told to stop. It is calm, rough and stormy in turn, and the gateway is restarted when all three
+/// were, so that each third of a run has the same of it; rotations and refusals come when they come.
 pub async fn weather(
     mut stage: Stage,
     proxy: Arc<Proxy>,
@@ -100,31 +101,28 @@ pub async fn weather(
     over: impl Fn() -> bool,
 ) -> io::Result<Stage> {
     let callee = Arc::clone(&stage.callee);
-    let mut restart_at = now() + LIFE + up_to(&mut rng, 4_000);
-    while !over() {
-        sleep(Duration::from_millis(300) + up_to(&mut rng, 1_200)).await;
-        if now() >= restart_at {
-            stage.restart(&proxy, Duration::from_millis(50) + up_to(&mut rng, 800)).await?;
-            restart_at = now() + LIFE + up_to(&mut rng, 4_000);
-            continue;
-        }
-        match rng.u8(0..10) {
-            0..=2 => stage.rotate(&mut rng).await,
-            3 => {
-                stage.seen.refusals += 1;
-                proxy.refuse(Duration::from_millis(20) + up_to(&mut rng, 400));
+    loop {
+        for (on_the_way, at_the_end) in [(5, 5), (30, 20), (90, 60)] {
+            proxy.harm(on_the_way);
+            callee.moods(at_the_end);
+            let end = now() + Duration::from_millis(1_500) + up_to(&mut rng, 1_500);
+            while now() < end {
+                if over() {
+                    return Ok(stage);
+                }
+                sleep(Duration::from_millis(300) + up_to(&mut rng, 600)).await;
+                match rng.u8(0..6) {
+                    0 | 1 => stage.rotate(&mut rng).await,
+                    2 => {
+                        stage.seen.refusals += 1;
+                        proxy.refuse(Duration::from_millis(20) + up_to(&mut rng, 400));
+                    }
+                    _ => {}
+                }
             }
-            4 => harm(&proxy, &callee, 90, 60),
-            5 | 6 => harm(&proxy, &callee, 30, 20),
-            _ => harm(&proxy, &callee, 5, 5),
         }
+        stage.restart(&proxy, Duration::from_millis(50) + up_to(&mut rng, 800)).await?;
     }
-    Ok(stage)
-}
-
-fn harm(proxy: &Proxy, callee: &Callee, on_the_way: u32, at_the_end: u32) {
-    proxy.harm(on_the_way);
-    callee.moods(at_the_end);
 }
 
 async fn gateway(callee: &Arc<Callee>, vault: &Vault) -> io::Result<FakeGateway> {
@@ -137,7 +135,5 @@ async fn gateway(callee: &Arc<Callee>, vault: &Vault) -> io::Result<FakeGateway>
         .await
 }
 
-/// A gateway lives at least so long. It keeps all that it sees, so that none may live for long.
-const LIFE: Duration = Duration::from_secs(6);
 pub const REGION: &str = "eu-central-1";
 pub const PATH: &str = "/orders";
