@@ -27,7 +27,8 @@ pub enum Class {
     CertificateRefused,
     /// 403: the signature's time is off because the clocks differ.
     ClockSkewed,
-    /// The connection ended, or garbage came, after the request may have arrived.
+    /// The connection ended, or garbage came, after the request may have arrived; a body was cut that had to be whole: a
+    /// success's, or that of a 409 which had not said whether it is about this very key.
     ConnectionLost,
     /// 403: the session token is over, or key id or token are not known.
     CredentialsRefused,

@@ -42,7 +42,7 @@ fn commits(record: &Record) -> Vec<Rule> {
     let mut rules = vec![(commits <= usize::from(writes), "DOUBLED: it was committed more than once")];
     match &record.end {
         Some(End::Answered { key, commit, .. }) => {
-            rules.push((commits == usize::from(writes), "LOST: it was answered and not committed"));
+            rules.push((commits >= usize::from(writes), "LOST: it was answered and not committed"));
             let own = record.commits.first();
             rules.push((*commit == own.map(|own| own.commit), "its answer tells of another commit"));
             rules.push((*key == own.and_then(|own| own.key.clone()), "its answer tells of another key"));

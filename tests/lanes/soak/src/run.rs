@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 
 /// Works for so long, and tells what was found.
 pub async fn run(time: Duration, seed: u64) -> io::Result<Report> {
@@ -70,9 +71,11 @@ pub async fn run(time: Duration, seed: u64) -> io::Result<Report> {
     proxy.harm(0);
     callee.moods(0);
     vault.moods(false);
-    for (client, manner) in &clients {
-        recovers(client, *manner, &office, &mut rng).await;
+    let mut recovering = JoinSet::new();
+    for (client, manner) in clients.clone() {
+        recovering.spawn(recovers(client, manner, Arc::clone(&office), rng.fork()));
     }
+    recovering.join_all().await;
     let proxy_seen = (proxy.connections(), proxy.ended_unread(), proxy.faults());
     let of_each: Vec<_> = clients.iter().map(|(client, _)| client.usage()).collect();
     drop(clients);
@@ -118,7 +121,7 @@ fn clients(proxy: &Proxy, vault: &Vault, account: &AccountQuota) -> io::Result<V
 
 /// In fair weather every client works again, whatever it has been through: no permit and no token is held by a call
 /// that is gone.
-async fn recovers(client: &ServiceClient, manner: Manner, office: &Office, rng: &mut Rng) {
+async fn recovers(client: ServiceClient, manner: Manner, office: Arc<Office>, mut rng: Rng) {
     let end = now() + STUCK;
     let mut in_a_row = 0;
     while in_a_row < 3 {
@@ -126,7 +129,7 @@ async fn recovers(client: &ServiceClient, manner: Manner, office: &Office, rng: 
             office.ledger.fault(format!("STUCK: a client ({manner:?}) does not recover: {client:?}"));
             return;
         }
-        if probe(client, manner, office, rng).await {
+        if probe(&client, manner, &office, &mut rng).await {
             in_a_row += 1;
         } else {
             in_a_row = 0;
