@@ -5,18 +5,18 @@
 
 use crate::edge::ambient::Ambient;
 use crate::fleet::SharedLimit;
+use crate::pace::places::{HeldPlace, Places};
 use crate::policy::bucket::Bucket;
 use crate::policy::classify::Class;
 use crate::policy::line::Place;
 use crate::policy::moment::Moment;
 use crate::policy::outcome::Outcome;
 use crate::policy::quota_headers::QuotaHeaders;
-use crate::policy::rate_limit::{CRITICAL_PERCENT, NORMAL_PERCENT, Priority, RateLimit, kept_from};
+use crate::policy::rate_limit::{Priority, RateLimit};
 use crate::policy::shared_limit::Taken;
 use crate::policy::time_budget::TimeBudget;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How fast, and how many at once, the attempts of a client may be made.
 pub(crate) struct Pace {
@@ -59,7 +59,7 @@ impl Pace {
             }
         }
         let place = match &self.places {
-            Some(places) => Some(places.enter(ambient, time, priority).await?),
+            Some(places) => Some(places.enter(ambient, time, priority).await.ok_or(Late::InFlight)?),
             None => None,
         };
         let token = match &self.rate {
@@ -261,53 +261,6 @@ impl Drop for Token<'_> {
     }
 }
 
-/// The places in flight.
-struct Places {
-    all: Semaphore,
-    but_critical: Semaphore,
-    bulk: Semaphore,
-}
-
-/// A place of each kind that its holder needs.
-type HeldPlace<'a> = [Option<SemaphorePermit<'a>>; 3];
-
-impl Places {
-    fn new(all: u32) -> Places {
-        let of = |priority| {
-            let places = all - kept_from(priority, all, CRITICAL_PERCENT, NORMAL_PERCENT);
-            Semaphore::new(usize::try_from(places).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS))
-        };
-        Places { all: of(Priority::Critical), but_critical: of(Priority::Normal), bulk: of(Priority::Bulk) }
-    }
-
-    /// Waits no longer than the time that is left. It is a timeout and no wait of a length that is known, so it is real even
-    /// where the clock is turned by hand, as an attempt's is.
-    async fn enter(
-        &self,
-        ambient: &dyn Ambient,
-        time: TimeBudget,
-        priority: Priority,
-    ) -> Result<HeldPlace<'_>, Late> {
-        let left = time.left(ambient.now().monotonic);
-        let entered = tokio::time::timeout(left, self.places(priority)).await;
-        match entered {
-            Ok(held) if time.fits(Duration::ZERO, ambient.now().monotonic) => Ok(held),
-            _ => Err(Late::InFlight),
-        }
-    }
-
-    async fn places(&self, priority: Priority) -> HeldPlace<'_> {
-        let bulk = if priority == Priority::Bulk { hold(&self.bulk).await } else { None };
-        let critical = priority == Priority::Critical;
-        let but_critical = if critical { None } else { hold(&self.but_critical).await };
-        [hold(&self.all).await, but_critical, bulk]
-    }
-}
-
-/// Nobody ever closes a semaphore here; were one closed, it would limit nothing.
-async fn hold(places: &Semaphore) -> Option<SemaphorePermit<'_>> {
-    places.acquire().await.ok()
-}
-
+mod places;
 #[cfg(test)]
 mod tests;
