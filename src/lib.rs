@@ -49,6 +49,7 @@
 //! | | `tower` | the callee's guard as a layer: [`callee`] |
 //! | | `testing` | the test kit: a gateway that fails on script, over sockets or in memory, and a clock turned by hand |
 //! | | `network` | the seam at which the kit answers in memory |
+//! | a page | [`threat_model`] | what is trusted, what is not, and the tests that show it |
 //!
 //! Arrows point down only, and a test holds them there.
 
@@ -87,6 +88,7 @@ mod teller;
 mod template;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod threat_model;
 mod usage;
 
 pub use builder::ClientBuilder;

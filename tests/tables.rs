@@ -21,10 +21,13 @@ use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::policy::time_budget::TimeBudget;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::Value;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 const README: &str = include_str!("../README.md");
+const THREATS: &str = include_str!("../src/threat_model.md");
 const CAPTURED: &str = include_str!("data/gateway_responses.json");
 
 /// The rows of the README's table whose header line begins with `head`, as cells.
@@ -160,22 +163,41 @@ fn the_defaults_table_of_the_readme_is_the_code_s() {
 
 #[test]
 fn every_test_that_the_pitfalls_name_is_there() {
-    let sources = [
-        include_str!("behaviour/breaker.rs"),
-        include_str!("behaviour/chain.rs"),
-        include_str!("behaviour/nearest_layer.rs"),
-        include_str!("behaviour/retry.rs"),
-        include_str!("behaviour/signature.rs"),
-        include_str!("behaviour/time.rs"),
-        include_str!("tables.rs"),
-    ];
     let rows = readme_table("| pitfall |");
     assert_eq!(rows.len(), 8);
-    for row in rows {
-        for name in row[2].split(", ") {
-            let function = format!("fn {name}(");
-            assert!(sources.iter().any(|source| source.contains(&function)), "{name}");
+    rows.iter().for_each(|row| assert_are_tests(&row[2]));
+}
+
+#[test]
+fn every_test_that_the_threat_model_names_is_there() {
+    let rows =
+        THREATS.lines().filter(|line| line.starts_with("| ")).map(|line| line.trim_matches('|').split('|'));
+    let shown: Vec<String> =
+        rows.filter_map(Iterator::last).map(|cell| cell.trim().replace('`', "")).collect();
+    let named: Vec<_> = shown.iter().filter(|cell| cell.contains('_')).collect();
+    assert!(named.len() >= 20, "{shown:?}");
+    named.into_iter().for_each(|cell| assert_are_tests(cell));
+}
+
+/// Each of the names, separated by commas, is a function somewhere in the sources or the tests.
+fn assert_are_tests(names: &str) {
+    let mut open = vec![
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"),
+    ];
+    let mut text = String::new();
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("lanes") && !path.ends_with("fuzz") {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&fs::read_to_string(path).unwrap());
+            }
         }
+    }
+    for name in names.split(", ") {
+        assert!(text.contains(&format!("fn {name}(")), "{name}");
     }
 }
 

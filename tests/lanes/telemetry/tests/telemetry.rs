@@ -39,7 +39,8 @@ impl Rig {
 
 async fn place(client: &ServiceClient) -> Result<Response, Error> {
     let context = CallContext::root().with_correlation_id("order-1").unwrap();
-    let call = client.post(&context, "/orders").segment(4711).query("q", "query-mark").url_template("/orders/{id}");
+    let call =
+        client.post(&context, "/orders").segment(4711).query("q", "query-mark").url_template("/orders/{id}");
     call.idempotency_key("key-1").body("body-mark").send().await
 }
 
@@ -58,7 +59,10 @@ async fn traced<T>(work: impl Future<Output = T>) -> (Vec<SpanData>, T) {
 }
 
 fn of<'a>(span: &'a SpanData, name: &'static str) -> Option<&'a Value> {
-    span.attributes.iter().find(|attribute| attribute.key == Key::from_static_str(name)).map(|found| &found.value)
+    span.attributes
+        .iter()
+        .find(|attribute| attribute.key == Key::from_static_str(name))
+        .map(|found| &found.value)
 }
 
 fn text(span: &SpanData, name: &'static str) -> String {
@@ -67,7 +71,8 @@ fn text(span: &SpanData, name: &'static str) -> String {
 
 #[tokio::test]
 async fn a_trace_shows_one_call_with_its_attempts_as_children() {
-    let rig = Rig::answering([Reply::unavailable(), Reply::integration_timeout(), Reply::json(201, "{}")]).await;
+    let rig =
+        Rig::answering([Reply::unavailable(), Reply::integration_timeout(), Reply::json(201, "{}")]).await;
     let client = rig.builder().build().unwrap();
     let (spans, answer) = traced(place(&client)).await;
     assert_eq!(answer.unwrap().status(), 201);
@@ -136,12 +141,16 @@ async fn a_failed_call_is_an_error_of_its_kind_in_the_caller_s_own_trace() {
     let (handler, call) = (by_name["handler"], by_name["call POST /orders/{id}"]);
     assert_eq!(call.parent_span_id, handler.span_context.span_id());
     assert!(matches!(call.status, Status::Error { .. }));
-    assert_eq!((text(call, "error.type"), text(call, "http.response.status_code")), ("Rejected".into(), "404".into()));
+    assert_eq!(
+        (text(call, "error.type"), text(call, "http.response.status_code")),
+        ("Rejected".into(), "404".into())
+    );
 }
 
 #[tokio::test]
 async fn no_span_holds_a_query_a_body_or_a_secret() {
-    let rig = Rig::answering([Reply::signature_mismatch(), Reply::json(400, r#"{"message":"body-mark"}"#)]).await;
+    let rig =
+        Rig::answering([Reply::signature_mismatch(), Reply::json(400, r#"{"message":"body-mark"}"#)]).await;
     let client = rig.builder().build().unwrap();
     let (spans, error) = traced(place(&client)).await;
     error.unwrap_err();
@@ -157,7 +166,8 @@ fn counted(work: impl FnOnce()) -> BTreeMap<String, DebugValue> {
     let snapshotter = recorder.snapshotter();
     metrics::with_local_recorder(&recorder, work);
     let key = |key: &metrics::Key| {
-        let mut labels: Vec<_> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let mut labels: Vec<_> =
+            key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
         labels.sort();
         format!("{} {}", key.name(), labels.join(" "))
     };
@@ -170,7 +180,8 @@ fn a_recorder_counts_calls_attempts_retries_and_their_times() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let all = counted(|| {
         runtime.block_on(async {
-            let replies = [Reply::throttled(), Reply::integration_timeout(), Reply::ok(), Reply::integration_timeout()];
+            let replies =
+                [Reply::throttled(), Reply::integration_timeout(), Reply::ok(), Reply::integration_timeout()];
             let rig = Rig::answering(replies).await;
             let client = rig.builder().observer(MetricsObserver::new()).build().unwrap();
             place(&client).await.unwrap();
@@ -180,25 +191,31 @@ fn a_recorder_counts_calls_attempts_retries_and_their_times() {
         });
     });
     let labels = "http.request.method=POST server.address=127.0.0.1 url.template=/orders/{id}";
-    let counter = |name: &str, more: &str| match all.get(format!("eastwest.client.{name} {labels}{more}").as_str()) {
-        Some(DebugValue::Counter(count)) => *count,
-        other => panic!("{name}{more}: {other:?} in {all:?}"),
-    };
+    let counter =
+        |name: &str, more: &str| match all.get(format!("eastwest.client.{name} {labels}{more}").as_str()) {
+            Some(DebugValue::Counter(count)) => *count,
+            other => panic!("{name}{more}: {other:?} in {all:?}"),
+        };
     assert_eq!((counter("attempts", ""), counter("throttled", "")), (4, 1));
     // Two retries empty the budget, so the second call makes none.
     assert_eq!((counter("retries", ""), counter("in_doubt", "")), (2, 1));
     let outcome = |outcome: &str| {
         let head = "http.request.method=POST";
-        let key = format!("eastwest.client.calls {head} outcome={outcome} server.address=127.0.0.1 url.template=/orders/{{id}}");
+        let key = format!(
+            "eastwest.client.calls {head} outcome={outcome} server.address=127.0.0.1 url.template=/orders/{{id}}"
+        );
         match all.get(&key) {
             Some(DebugValue::Counter(count)) => *count,
             other => panic!("{outcome}: {other:?} in {all:?}"),
         }
     };
     assert_eq!((outcome("succeeded"), outcome("failed"), outcome("refused")), (1, 1, 1));
-    let histograms: Vec<_> = all.keys().filter(|key| key.starts_with("http.client.request.duration ")).collect();
+    let histograms: Vec<_> =
+        all.keys().filter(|key| key.starts_with("http.client.request.duration ")).collect();
     assert_eq!(histograms.len(), 3, "by status: {histograms:?}");
-    assert!(histograms.iter().any(|key| key.contains("error.type=gateway timeout http.request.method=POST http.response.status_code=504")));
+    assert!(histograms.iter().any(|key| {
+        key.contains("error.type=gateway timeout http.request.method=POST http.response.status_code=504")
+    }));
     let calls: Vec<_> = all.keys().filter(|key| key.starts_with("eastwest.client.call.duration ")).collect();
     assert!(calls.iter().any(|key| key.contains("error.type=Timeout")), "{calls:?}");
     assert!(!all.keys().any(|key| key.contains("4711")), "no path is a label");
