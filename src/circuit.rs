@@ -7,9 +7,10 @@ use crate::policy::attempts::{Decision, StopReason};
 use crate::policy::breaker::{Breaker, BreakerSettings, Effect, State, Ticket};
 use crate::policy::fleet::local::Admission;
 use crate::policy::moment::{Draw, Moment};
+use crate::sync::{AtomicBool, Mutex, MutexGuard};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The circuit breaker of one client, shared by its clones.

@@ -68,6 +68,8 @@ pub mod fleet;
 #[cfg(feature = "iam")]
 pub mod iam;
 mod intent;
+#[cfg(all(test, interleavings))]
+mod interleavings;
 mod json;
 #[cfg(feature = "metrics")]
 mod metrics_observer;
@@ -84,6 +86,7 @@ mod retry_loop;
 mod settings;
 mod shared;
 pub mod story;
+mod sync;
 mod teller;
 mod template;
 #[cfg(feature = "testing")]

@@ -15,7 +15,8 @@ use crate::policy::quota_headers::QuotaHeaders;
 use crate::policy::rate_limit::{Priority, RateLimit};
 use crate::policy::shared_limit::Taken;
 use crate::policy::time_budget::TimeBudget;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How fast, and how many at once, the attempts of a client may be made.

@@ -1,6 +1,7 @@
 //! The share of the account's throttle bucket that calls draw.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The token bucket out of which API Gateway serves all APIs of one account in one Region (*Amazon API Gateway quotas*).

@@ -1,7 +1,8 @@
 //! Tokens that keep retries from becoming a storm.
 
+use crate::sync::AtomicU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// A small bucket of tokens that retries spend and successes earn.
 ///

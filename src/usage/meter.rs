@@ -1,8 +1,9 @@
 //! The counters themselves, and what is counted.
 
 use crate::policy::account_quota::{AccountBucket, Window};
+use crate::sync::AtomicU64;
 use crate::usage::reading::Usage;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// The counters. None orders any other, so all are relaxed.
