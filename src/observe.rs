@@ -8,6 +8,7 @@ use crate::policy::breaker::{State, Transition};
 use crate::policy::classify::Class;
 use crate::story::Story;
 use http::StatusCode;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
@@ -171,7 +172,14 @@ impl Watch {
             idempotency_key = story.idempotency_key,
             "abandoned"
         );
-        self.tell(&Event::Abandoned { call: CallView(story), may_have_committed });
+        let event = Event::Abandoned { call: CallView(story), may_have_committed };
+        if !std::thread::panicking() {
+            return self.tell(&event);
+        }
+        // The call is dropped because something panicked, an observer maybe: one that does it again would end the process.
+        for observer in &self.observers {
+            let _ = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
+        }
     }
 
     /// The breaker changed its state.

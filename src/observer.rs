@@ -8,8 +8,9 @@ use std::time::Duration;
 
 /// Is told what becomes of a client's calls, while it happens.
 ///
-/// It is called on the call's own task, between its steps: what takes long holds the call up, and what panics, panics there. It
-/// sees no body, no header, no query and no secret.
+/// It is called on the call's own task, between its steps: what takes long holds the call up, and what panics, panics there. A
+/// call that ends by a panic is abandoned, and a further panic at that is caught. It sees no body, no header, no query and no
+/// secret.
 ///
 /// ```
 /// use eastwest::{Event, Observer, ServiceClient};
@@ -47,7 +48,8 @@ pub trait Observer: Send + Sync {
 ///
 /// Of one call: any number of attempts, each of which begins and ends, with what follows between them; and one of
 /// [`Abandoned`](Event::Abandoned), [`Failed`](Event::Failed) and [`Succeeded`](Event::Succeeded) at the end. A call that is
-/// not valid begins nothing and ends in no event.
+/// not valid begins nothing and ends in no event. An attempt that cannot be signed, or whose headers turn out too large with the
+/// signature, begins and does not end: its call fails, and nothing was sent.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -77,7 +79,7 @@ pub enum Event<'a> {
         /// The attempt.
         attempt: &'a Attempt,
     },
-    /// The breaker opened, closed, or let a probe out.
+    /// The breaker opened or closed by what an attempt showed. That it lets a probe out, and what is forced by hand, is no event.
     #[non_exhaustive]
     CircuitChanged {
         /// The state before.

@@ -111,3 +111,24 @@ async fn no_event_shows_a_query_a_body_or_a_secret() {
         assert!(!shown.contains(secret), "{secret}: {shown}");
     }
 }
+
+#[tokio::test]
+async fn an_observer_that_panics_once_more_while_its_call_unwinds_takes_nothing_but_that_call_with_it() {
+    struct Broken;
+    impl Observer for Broken {
+        fn observe(&self, event: &Event<'_>) {
+            assert!(!matches!(event, Event::AttemptEnded { .. } | Event::Abandoned { .. }), "broken");
+        }
+    }
+    let rig = Rig::answering([Reply::ok()]).await;
+    let diary = Diary::default();
+    let builder = rig.builder().calls_in_flight(1).observer(Broken).observer(diary.clone());
+    let client = builder.build().unwrap();
+    for _ in 0..2 {
+        let call = tokio::spawn(client.post(&CallContext::root(), "/orders").send());
+        assert!(call.await.unwrap_err().is_panic());
+        assert_eq!(diary.read(), ["begins 1", "abandoned true"]);
+    }
+    let usage = client.usage();
+    assert_eq!((usage.attempts, usage.tokens, usage.in_doubt, rig.seen()), (2, 2, 0, 2));
+}
