@@ -139,6 +139,8 @@ impl LocalView {
 
     /// Takes in what the shared state answered.
     pub fn learn(&mut self, mut view: View, now: Moment, draw: Draw) {
+        // Nothing that it says holds for longer than it remembers: one that says *never* switches nobody off for good.
+        view.come_back = view.come_back.min(self.settings.lifetime());
         if view.state == State::HalfOpen && !view.probe {
             // Not for every turn of a probe is asked, and not by the whole fleet at the same time.
             let spread = self.settings.view_for().saturating_sub(view.come_back);
@@ -330,6 +332,17 @@ mod tests {
     }
 
     // Admitting.
+
+    #[test]
+    fn a_store_that_says_never_is_believed_for_no_longer_than_it_remembers() {
+        for state in [State::Closed, State::HalfOpen, State::Open] {
+            let mut process = Process::told(View { state, come_back: Duration::MAX, ..View::default() });
+            let lifetime = process.local.settings().lifetime();
+            assert!(process.local.refused_for(process.now).is_none_or(|left| left <= lifetime), "{state:?}");
+            process.pass(lifetime);
+            assert_eq!(process.admit(), Admission::Admit, "{state:?}");
+        }
+    }
 
     #[test]
     fn a_process_that_knows_nothing_admits_without_asking() {
