@@ -1,13 +1,13 @@
 //! The few things that a file of letters asks of the disk.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Opens files, and makes their names last.
 pub(super) trait Disk: Send + Sync {
-    /// Opens a file to append to, and makes it where it is not there; says whether it did.
-    fn open(&self, path: &Path) -> io::Result<(Box<dyn Log>, bool)>;
+    /// Opens a file to append to, and makes it where it is not there.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Log>>;
     /// Makes the name of the file outlast a crash.
     fn sync_directory_of(&self, path: &Path) -> io::Result<()>;
 }
@@ -24,22 +24,16 @@ pub(super) trait Log {
 pub(super) struct RealDisk;
 
 impl Disk for RealDisk {
-    fn open(&self, path: &Path) -> io::Result<(Box<dyn Log>, bool)> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn Log>> {
         let mut options = OpenOptions::new();
-        options.append(true);
-        match options.open(path) {
-            Ok(file) => return Ok((Box::new(file), false)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
+        options.append(true).create(true);
         #[cfg(unix)]
         {
             use std::os::unix::fs::OpenOptionsExt;
             // Bodies are nobody else's business.
             options.mode(0o600);
         }
-        // Another process may have been faster: then its file is opened, and its name synced twice.
-        options.create(true).open(path).map(|file| (Box::new(file) as Box<dyn Log>, true))
+        Ok(Box::new(options.open(path)?))
     }
 
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {

@@ -15,8 +15,7 @@ use tokio::runtime::Handle;
 
 /// A file of letters, a line of JSON each, which is only ever appended to.
 ///
-/// A letter is acknowledged as stored when its data is on the disk, and the file's name too where the file is new; a crash
-/// loses none of those. A line that a crash or a full disk tore is passed over when the file is read, and harms none that
+/// A letter is acknowledged as stored when its data is on the disk, and the file's name too; a crash loses none of those. A line that a crash or a full disk tore is passed over when the file is read, and harms none that
 /// comes after it: every line is written with a line end before it too, which is why empty ones stand between them.
 /// Several processes of one machine may append to one file; not over a network file system, whose appends are not atomic.
 /// On a Lambda the disk goes with the sandbox: there a queue is the better sink.
@@ -46,7 +45,6 @@ impl FileSink {
 
     fn on(disk: Box<dyn Disk>, path: PathBuf) -> io::Result<FileSink> {
         disk.open(&path)?;
-        // Whoever made the file may have crashed before its name was safe.
         disk.sync_directory_of(&path)?;
         Ok(FileSink(Arc::new(Inner { path, disk, writing: Mutex::new(()) })))
     }
@@ -130,7 +128,7 @@ impl Inner {
         bytes.push(b'\n');
         lines::check_length(bytes.len())?;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut file, made) = self.disk.open(&self.path)?;
+        let mut file = self.disk.open(&self.path)?;
         let written = loop {
             match file.write(&bytes) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -142,10 +140,8 @@ impl Inner {
             return Err(io::Error::new(ErrorKind::WriteZero, "the line was torn: is the disk full?"));
         }
         file.sync_data()?;
-        if made {
-            self.disk.sync_directory_of(&self.path)?;
-        }
-        Ok(())
+        // Every time: whoever made the file, this process or another, may not have come so far as to make its name safe.
+        self.disk.sync_directory_of(&self.path)
     }
 }
 

@@ -37,10 +37,10 @@ impl Diary {
 }
 
 impl Disk for Diary {
-    fn open(&self, _: &Path) -> io::Result<(Box<dyn Log>, bool)> {
+    fn open(&self, _: &Path) -> io::Result<Box<dyn Log>> {
         let made = !std::mem::replace(&mut self.0.lock().unwrap().is_there, true);
         self.does(if made { "made" } else { "opened" })?;
-        Ok((Box::new(self.clone()), made))
+        Ok(Box::new(self.clone()))
     }
 
     fn sync_directory_of(&self, _: &Path) -> io::Result<()> {
@@ -65,18 +65,36 @@ impl Log for Diary {
 }
 
 #[tokio::test]
-async fn data_is_synced_before_a_letter_is_acknowledged_and_the_directory_where_the_file_is_made() {
+async fn data_and_the_file_s_name_are_synced_before_a_letter_is_acknowledged() {
     let diary = Diary::default();
     let sink = diary.sink();
     assert_eq!(diary.read(), ["made", "directory synced"]);
     sink.store(letter("a")).await.unwrap();
-    assert_eq!(diary.read(), ["opened", "written", "data synced"]);
+    assert_eq!(diary.read(), ["opened", "written", "data synced", "directory synced"]);
     sink.acknowledge("a").await.unwrap();
-    assert_eq!(diary.read(), ["opened", "written", "data synced"]);
+    assert_eq!(diary.read(), ["opened", "written", "data synced", "directory synced"]);
     // Somebody moved the file away.
     diary.0.lock().unwrap().is_there = false;
     sink.store(letter("b")).await.unwrap();
     assert_eq!(diary.read(), ["made", "written", "data synced", "directory synced"]);
+}
+
+#[tokio::test]
+async fn a_name_that_whoever_made_the_file_did_not_make_safe_is_made_safe_with_the_next_letter() {
+    let diary = Diary::default();
+    let (mine, other) = (diary.sink(), diary.sink());
+    {
+        // The file was moved away, and the disk is full for a moment: it is made, and nothing is stored.
+        let mut state = diary.0.lock().unwrap();
+        (state.is_there, state.fails) = (false, "written");
+    }
+    other.store(letter("a")).await.unwrap_err();
+    diary.0.lock().unwrap().fails = "";
+    diary.read();
+    for sink in [other, mine] {
+        sink.store(letter("b")).await.unwrap();
+        assert_eq!(diary.read(), ["opened", "written", "data synced", "directory synced"]);
+    }
 }
 
 #[tokio::test]
