@@ -79,8 +79,10 @@ impl Pace {
         priority: Priority,
     ) -> Result<(), Late> {
         while let Some(shared) = &self.shared {
-            let left = time.left(ambient.now().monotonic);
-            match shared.take(priority, left).await {
+            let now = ambient.now().monotonic;
+            // Not all are as quick as they promise.
+            let taken = tokio::time::timeout(time.left(now), shared.take(priority, time.longest_wait(now)));
+            match taken.await.map_err(|_| Late::Others)? {
                 Taken::Admitted => break,
                 Taken::Wait(wait) if !wait.is_zero() && time.fits(wait, ambient.now().monotonic) => {
                     ambient.sleep(wait).await;
@@ -127,6 +129,8 @@ impl Pace {
 pub(crate) enum Late {
     /// As many attempts as may be are in flight, and none ended in time.
     InFlight,
+    /// A limit that others draw from did not answer in time.
+    Others,
     /// The rate limit admits it after so long, which is too late.
     Rate(Duration),
 }
@@ -135,7 +139,7 @@ impl Late {
     /// When to come back, where that is known.
     pub(crate) fn come_back(self) -> Option<Duration> {
         match self {
-            Late::InFlight => None,
+            Late::InFlight | Late::Others => None,
             Late::Rate(wait) => Some(wait),
         }
     }
@@ -143,6 +147,7 @@ impl Late {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Late::InFlight => "too many calls are in flight, nothing was sent",
+            Late::Others => "the limit that others draw from did not answer in time, nothing was sent",
             Late::Rate(_) => "the rate limit admits it too late, nothing was sent",
         }
     }

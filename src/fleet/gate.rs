@@ -1,7 +1,7 @@
 //! Where a client's calls meet the fleet's breaker: its view in memory, and the exchanges that keep it fresh.
 
 use crate::edge::ambient::Ambient;
-use crate::fleet::store::{FleetStore, StoreError};
+use crate::fleet::store::{FleetStore, asked};
 use crate::observe;
 use crate::policy::breaker::{Effect, State};
 use crate::policy::fleet::local::{Admission, LocalView, Telling};
@@ -104,7 +104,7 @@ impl Gate {
     /// Connects, for `within` at most, and takes a first look.
     pub(crate) async fn warm_up(&self, within: Duration) {
         // What fails here shows in the look.
-        let _ = tokio::time::timeout(within, self.0.store.warm_up()).await;
+        let _ = asked(within, async { self.0.store.warm_up().await }).await;
         self.sync(within).await;
     }
 
@@ -165,11 +165,8 @@ impl Shared {
 
     async fn exchange(&self, report: Report, sent: Moment) -> Admission {
         let settings = *self.mind().local.settings();
-        let exchange = self.store.exchange(&self.callee, &settings, &report);
-        let outcome = match tokio::time::timeout(settings.store_budget(), exchange).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(StoreError::new("no answer within its budget")),
-        };
+        let exchange = async { self.store.exchange(&self.callee, &settings, &report).await };
+        let outcome = asked(settings.store_budget(), exchange).await;
         let (now, draw) = (self.ambient.now(), self.ambient.draw());
         match outcome {
             Ok(view) => self.learn(view, report.asks, now),

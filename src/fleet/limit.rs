@@ -2,7 +2,7 @@
 
 use crate::edge::ambient::{Ambient, shared_system};
 use crate::error::Error;
-use crate::fleet::store::{LimitStore, StoreError, is_name};
+use crate::fleet::store::{LimitStore, StoreError, asked, is_name};
 use crate::observe;
 use crate::policy::fleet::rest::Rest;
 use crate::policy::moment::Moment;
@@ -125,12 +125,8 @@ impl SharedRateLimit {
         if let Some(left) = rest.left(inner.ambient.now()) {
             return inner.unasked(left);
         }
-        let taking = inner.store.take(&inner.name, &inner.quota, priority);
-        let outcome = match tokio::time::timeout(inner.budget, taking).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(StoreError::new("no answer within its budget")),
-        };
-        match outcome {
+        let taking = async { inner.store.take(&inner.name, &inner.quota, priority).await };
+        match asked(inner.budget, taking).await {
             Ok(wait) => {
                 inner.trouble().rest.ended();
                 match Taken::of(wait, within) {

@@ -4,9 +4,11 @@ use crate::policy::fleet::{FleetSettings, Report, View};
 use crate::policy::rate_limit::Priority;
 use crate::policy::shared_limit::SharedQuota;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// What an exchange with a store will come to.
@@ -91,6 +93,22 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+/// Asks a store within its budget. One that panics is as good as gone, and takes no call with it.
+pub(crate) async fn asked<T>(
+    budget: Duration,
+    exchange: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let mut exchange = pin!(exchange);
+    let caught = poll_fn(|task| {
+        let polled = catch_unwind(AssertUnwindSafe(|| exchange.as_mut().poll(task)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err(StoreError::new("it panicked"))))
+    });
+    match tokio::time::timeout(budget, caught).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(StoreError::new("no answer within its budget")),
+    }
+}
 
 /// Whether a name can be part of a key: visible ASCII without the braces that a cluster hashes by, 1 to 128 characters.
 pub(crate) fn is_name(name: &str) -> bool {

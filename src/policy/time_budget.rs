@@ -52,6 +52,11 @@ impl TimeBudget {
         wait.checked_add(self.min_attempt_time).is_some_and(|needed| needed <= self.left(now))
     }
 
+    /// The longest wait after which an attempt could still begin.
+    pub(crate) fn longest_wait(&self, now: Instant) -> Duration {
+        self.left(now).saturating_sub(self.min_attempt_time)
+    }
+
     /// The timeout of an attempt that begins now: the configured one, or what is left if that is less.
     #[must_use]
     pub fn attempt_timeout(&self, configured: Duration, now: Instant) -> Duration {

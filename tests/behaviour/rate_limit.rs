@@ -1,7 +1,10 @@
 //! The rate limit and the limit on calls in flight: who waits, who is told to come back, and that nothing is sent then.
 
 use crate::rig::{Rig, SHORT};
-use eastwest::fleet::{SharedLimit, TakeFuture, Taken};
+use eastwest::fleet::{
+    LimitStore, SharedLimit, SharedQuota, SharedRateLimit, StoreError, StoreFuture, TakeFuture, Taken,
+};
+use eastwest::policy::moment::Draw;
 use eastwest::testing::Reply;
 use eastwest::{
     CallContext, Error, ErrorKind, Priority, QuotaHeaders, RateLimit, Reset, ServiceClient, StopReason,
@@ -157,4 +160,64 @@ async fn what_others_leave_too_late_ends_the_call_and_sends_nothing() {
         assert_eq!((error.retry_after(), rig.seen(), rig.waits()), (Some(late), 0, vec![]));
         assert_eq!(client.usage().refused_by_rate_limit, 1);
     }
+}
+
+#[tokio::test]
+async fn a_limit_of_others_that_never_answers_keeps_no_call_beyond_its_time() {
+    #[derive(Debug)]
+    struct Silent;
+    impl SharedLimit for Silent {
+        fn take(&self, _: Priority, _: Duration) -> TakeFuture<'_> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let rig = Rig::answering([Reply::ok()]).await;
+    let client = rig.builder().calls_in_flight(1).shared_rate_limit(Silent).build().unwrap();
+    for _ in 0..2 {
+        let call = client.post(&CallContext::root(), "/orders").total_timeout(SHORT).send();
+        let ended = tokio::time::timeout(Duration::from_secs(60), call).await.expect("it ends");
+        let error = ended.unwrap_err();
+        assert_eq!((error.kind(), error.retry_after()), (ErrorKind::RateLimited, None));
+    }
+    assert_eq!((rig.seen(), client.usage().refused_by_rate_limit), (0, 2));
+}
+
+/// A store of a shared limit, which answers from a script, then admits.
+struct Script(std::sync::Mutex<Vec<Result<Duration, StoreError>>>);
+
+impl LimitStore for Script {
+    fn take<'a>(&'a self, _: &'a str, _: &'a SharedQuota, _: Priority) -> StoreFuture<'a, Duration> {
+        let next = self.0.lock().unwrap().pop().unwrap_or(Ok(Duration::ZERO));
+        Box::pin(async move { next })
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_fits_is_not_spread_until_no_attempt_fits_after_it() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    rig.clock.set_draw(Draw::HIGHEST);
+    let store = Script(std::sync::Mutex::new(vec![Ok(Duration::from_secs(10))]));
+    let limit = SharedRateLimit::new("partner", store, SharedQuota::per_second(1)).unwrap();
+    let builder = rig.builder().shared_rate_limit(limit.ambient(rig.clock.clone()));
+    let builder = builder.min_attempt_time(Duration::from_secs(5));
+    let client = builder.total_timeout(Duration::from_millis(15_500)).build().unwrap();
+    client.post(&CallContext::root(), "/orders").send().await.unwrap();
+    assert_eq!((rig.waits(), rig.seen()), (vec![10_500], 1));
+}
+
+#[tokio::test]
+async fn a_store_that_panics_is_one_that_cannot_be_asked() {
+    struct Panics;
+    impl LimitStore for Panics {
+        fn take<'a>(&'a self, _: &'a str, _: &'a SharedQuota, _: Priority) -> StoreFuture<'a, Duration> {
+            panic!("no store")
+        }
+    }
+    let rig = Rig::answering([Reply::ok()]).await;
+    let limit = SharedRateLimit::new("partner", Panics, SharedQuota::per_second(1)).unwrap();
+    let client = rig.builder().shared_rate_limit(limit.clone()).build().unwrap();
+    client.post(&CallContext::root(), "/orders").send().await.unwrap();
+    let client = rig.builder().shared_rate_limit(limit.fail_closed()).build().unwrap();
+    let error = client.post(&CallContext::root(), "/orders").send().await.unwrap_err();
+    assert_eq!((error.kind(), rig.seen()), (ErrorKind::RateLimited, 1));
 }

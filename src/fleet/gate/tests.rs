@@ -3,7 +3,7 @@
 use super::*;
 use crate::circuit::CircuitBreaker;
 use crate::edge::ambient::System;
-use crate::fleet::store::StoreFuture;
+use crate::fleet::store::{StoreError, StoreFuture};
 use crate::policy::attempts::{Decision, StopReason};
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::fleet::shared::SharedState;
@@ -37,6 +37,7 @@ impl Ambient for World {
 enum Mood {
     Fails,
     Hangs,
+    Panics,
     Works,
 }
 
@@ -81,6 +82,7 @@ impl FleetStore for Fake {
             match mood {
                 Mood::Fails => Err(StoreError::new("it is gone")),
                 Mood::Hangs => pending().await,
+                Mood::Panics => panic!("no store"),
                 Mood::Works => Ok(self.say(*report)),
             }
         })
@@ -296,4 +298,19 @@ async fn what_a_sandbox_was_frozen_over_is_not_held_against_the_store() {
     attempt(&gate, Effect::Failure).await;
     let told = store.reports.lock().unwrap().last().copied().unwrap();
     assert_eq!((told.failures, told.successes), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_is_left_alone_like_one_that_fails() {
+    let store = Fake::new(Mood::Panics);
+    let gate = gate_of(&store);
+    for _ in 0..10 {
+        attempt(&gate, Effect::Failure).await;
+        assert_eq!(gate.admit(World.now(), LONG).await, Admission::Admit);
+    }
+    assert_eq!(store.seen(), 1);
+    store.turns(Mood::Works);
+    tokio::time::advance(LONG).await;
+    attempt(&gate, Effect::Failure).await;
+    assert_eq!(store.seen(), 2);
 }
