@@ -257,9 +257,11 @@ impl Exchange for Edge {
                 changed.then_some(()).ok_or("no other credentials than the refused ones can be had")
             }
             Recovery::Identity => {
+                let began = self.ambient.now();
                 let another = self.another_user_token(order, refused, within).await;
+                let left = within.saturating_sub(self.ambient.now().since(&began));
                 // Both, even if the token did change: either may be what was refused.
-                let changed = another | self.other_credentials(refused, within).await;
+                let changed = another | self.other_credentials(refused, left).await;
                 changed.then_some(()).ok_or("neither other credentials nor another user token can be had")
             }
         }
