@@ -310,7 +310,8 @@ impl Call {
                 }
             }
         };
-        let afterlife = Afterlife { hop, by_reference, origin: self.origin, deadline: context.deadline() };
+        let deadline = context.lambda_deadline();
+        let afterlife = Afterlife { hop, by_reference, origin: self.origin, deadline };
         // Boxed, so that a call that succeeds holds nothing of it.
         Err(Box::pin(self.shared.bury(error, order, afterlife)).await)
     }

@@ -4,7 +4,7 @@ use crate::log::Log;
 use crate::rig::{Rig, SECRET, SHORT, TOKEN, builder};
 use eastwest::dead_letter::{DeadLetter, DeadLetterSink, FileSink, StoreFuture};
 use eastwest::policy::breaker::BreakerSettings;
-use eastwest::testing::{RecordedAttempt, Reply};
+use eastwest::testing::{FakeGateway, RecordedAttempt, Reply};
 use eastwest::{
     Call, CallContext, Error, ErrorKind, ServiceClient, StopReason, UserToken, UserTokenFuture,
     UserTokenSource, callee,
@@ -346,4 +346,24 @@ async fn letters_of_an_outage_lie_in_the_file_until_they_are_replayed() {
     }
     assert_eq!(sink.count().await.unwrap(), 0);
     std::fs::remove_file(path).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_letter_has_its_own_time_however_short_the_caller_s_was() {
+    /// Takes a moment, as a disk does.
+    struct Slow(Shelf);
+    impl DeadLetterSink for Slow {
+        fn store(&self, letter: DeadLetter) -> StoreFuture<'_> {
+            std::thread::sleep(Duration::from_millis(5));
+            self.0.store(letter)
+        }
+    }
+    let gateway = FakeGateway::builder().route("POST", "/orders", [Reply::hang()]).without_socket();
+    let shelf = Shelf::default();
+    let client = gateway.client().dead_letter_sink(Slow(shelf.clone())).build().unwrap();
+    let context = callee::accept([("x-hop-count", "1"), ("x-time-budget-ms", "1000")]).unwrap();
+    let error = client.post(&context, "/orders").send().await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts().len()), (ErrorKind::Timeout, 1));
+    let stored: Vec<_> = shelf.0.lock().unwrap().iter().map(|letter| letter.status).collect();
+    assert_eq!(stored, [None], "it is safe before the call ends");
 }
