@@ -16,8 +16,12 @@ use crate::policy::rate_limit::{Priority, RateLimit};
 use crate::policy::shared_limit::Taken;
 use crate::policy::time_budget::TimeBudget;
 use crate::sync::{Mutex, MutexGuard};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// How fast, and how many at once, the attempts of a client may be made.
 pub(crate) struct Pace {
@@ -184,11 +188,14 @@ impl Slot<'_> {
 struct Rate {
     bucket: Mutex<Bucket>,
     headers: Option<QuotaHeaders>,
+    /// Somebody left the line without a token: those behind may start sooner.
+    left: Notify,
 }
 
 impl Rate {
     fn new(limit: RateLimit, now: Moment) -> Rate {
-        Rate { headers: limit.quota_headers.clone(), bucket: Mutex::new(Bucket::new(limit, now)) }
+        let headers = limit.quota_headers.clone();
+        Rate { headers, bucket: Mutex::new(Bucket::new(limit, now)), left: Notify::new() }
     }
 
     async fn admit(
@@ -204,16 +211,21 @@ impl Rate {
             return Err(wait);
         }
         let place = self.lock().line_up(priority);
-        let waiting = InLine { rate: self, place };
+        let mut waiting = InLine { rate: self, place, served: false };
         loop {
+            // Before the bucket is asked, so that nobody leaves unnoticed.
+            let somebody_left = self.left.notified();
             let now = ambient.now();
             let taken = self.lock().take_at(now, &waiting.place);
-            let Err(wait) = taken else { return Ok(Token::of(self)) };
+            let Err(wait) = taken else {
+                waiting.served = true;
+                return Ok(Token::of(self));
+            };
             // Others may have come who go first.
             if !time.fits(wait, now.monotonic) {
                 return Err(wait);
             }
-            ambient.sleep(wait).await;
+            either(ambient.sleep(wait), somebody_left).await;
         }
     }
 
@@ -227,11 +239,15 @@ impl Rate {
 struct InLine<'a> {
     rate: &'a Rate,
     place: Place,
+    served: bool,
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
         self.rate.lock().leave(&self.place);
+        if !self.served {
+            self.rate.left.notify_waiters();
+        }
     }
 }
 
@@ -265,6 +281,16 @@ impl Drop for Token<'_> {
             self.rate.lock().give_back();
         }
     }
+}
+
+/// Waits for whichever comes first.
+async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|task| match one.as_mut().poll(task) {
+        Poll::Pending => other.as_mut().poll(task),
+        ready => ready,
+    })
+    .await;
 }
 
 mod places;

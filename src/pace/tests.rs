@@ -105,6 +105,24 @@ async fn a_future_that_is_dropped_while_it_waits_leaves_the_line_and_takes_nothi
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_stood_behind_those_that_left_waits_no_longer_than_without_them() {
+    let pace = pace(Some(RateLimit::per_second(1)), None);
+    attempt(&pace, Priority::Normal, Duration::ZERO).await.unwrap();
+    let start = System.now();
+    let mut calls = Vec::new();
+    for _ in 0..5 {
+        calls.push(attempt(&pace, Priority::Normal, Duration::ZERO));
+        yield_now().await;
+    }
+    let last = calls.pop().unwrap();
+    for call in calls {
+        call.abort();
+        call.await.unwrap_err();
+    }
+    assert_eq!(last.await.unwrap().monotonic - start.monotonic, SECOND);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_of_what_was_not_sent_goes_back_and_one_of_what_was_does_not() {
     let pace = pace(Some(RateLimit::per_second(4).reserve_for_critical(0)), Some(1));
     let slot =
