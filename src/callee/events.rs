@@ -48,8 +48,9 @@ pub fn event_headers(event: &Value) -> impl Iterator<Item = (&str, &str)> {
 /// ```
 #[must_use]
 pub fn event_method(event: &Value) -> Option<&str> {
-    let told = event.get("httpMethod").and_then(Value::as_str);
-    told.or_else(|| event.pointer("/requestContext/http/method")?.as_str())
+    let told = [event.get("httpMethod"), event.pointer("/requestContext/http/method")];
+    // An empty text names nothing.
+    told.into_iter().flatten().filter_map(Value::as_str).find(|method| !method.is_empty())
 }
 
 /// What a list without a value counts as.
@@ -106,5 +107,18 @@ mod tests {
         assert_eq!(event_method(&v2), Some("PATCH"));
         assert_eq!(event_method(&json!({"httpMethod": 1, "requestContext": {"http": []}})), None);
         assert_eq!(event_method(&json!({"httpMethod": "GET", "requestContext": v2})), Some("GET"));
+    }
+
+    #[test]
+    fn an_empty_method_names_none_so_that_a_key_is_demanded() {
+        let headers = json!({"x-hop-count": "1"});
+        for event in [
+            json!({"httpMethod": "", "headers": headers}),
+            json!({"headers": headers, "requestContext": {"http": {"method": ""}}}),
+        ] {
+            assert_eq!(event_method(&event), None);
+            let refused = crate::callee::Guard::new().accept_event(&event).unwrap_err();
+            assert_eq!(refused.kind(), crate::callee::RefusalKind::MissingIdempotencyKey, "{event}");
+        }
     }
 }
