@@ -273,8 +273,8 @@ impl fmt::Display for Error {
         match self.attempts() {
             _ if inner.kind == ErrorKind::Decode => {}
             [] => {}
-            [_] => f.write_str(" after 1 attempt")?,
-            many => write!(f, " after {} attempts", many.len())?,
+            [_] => f.write_str("; after 1 attempt")?,
+            many => write!(f, "; after {} attempts", many.len())?,
         }
         if let Some(reason) = inner.stop_reason {
             write!(f, "; {reason}")?;

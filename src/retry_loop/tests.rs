@@ -518,7 +518,7 @@ async fn the_error_tells_what_every_attempt_showed() {
     assert_eq!(error.idempotency_key(), Some("key-1"));
     assert_eq!(error.correlation_id(), Some("correlation-1"));
     let text = error.to_string();
-    assert!(text.starts_with("POST /prod/orders: 400 rejected after 3 attempts; not retryable"), "{text}");
+    assert!(text.starts_with("POST /prod/orders: 400 rejected; after 3 attempts; not retryable"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,7 +34,7 @@ async fn an_error_carries_all_that_is_needed_to_ask_about_it() {
     assert!(error.elapsed() >= Duration::from_millis(100));
     assert_eq!(
         error.to_string(),
-        "POST /prod/orders: 502 bad gateway (InternalServerErrorException) after 2 attempts; attempts exhausted; \
+        "POST /prod/orders: 502 bad gateway (InternalServerErrorException); after 2 attempts; attempts exhausted; \
          it may have been carried out [correlation order-77, request 00000000-0000-4000-8000-000000000002]"
     );
 }
