@@ -156,7 +156,9 @@ fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Err
 
 fn breaker<S: Serializer>(settings: &BreakerSettings, serializer: S) -> Result<S::Ok, S::Error> {
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    serializer.collect_map([
+    // The builder's largest number says never, which a reader of a log would not guess.
+    let growth_from = Some(settings.growth_from()).filter(|from| *from != u32::MAX);
+    let known = [
         ("failures_in_row", u64::from(settings.failures_in_row())),
         ("failure_percent", settings.failure_percent().into()),
         ("minimum_outcomes", settings.minimum_outcomes().into()),
@@ -164,9 +166,10 @@ fn breaker<S: Serializer>(settings: &BreakerSettings, serializer: S) -> Result<S
         ("failure_memory_ms", ms(settings.failure_memory())),
         ("open_for_ms", ms(settings.open_for())),
         ("open_cap_ms", ms(settings.open_cap())),
-        ("growth_from", settings.growth_from().into()),
         ("jitter_percent", settings.jitter_percent().into()),
         ("probes", settings.probes().into()),
         ("successes_to_close", settings.successes_to_close().into()),
-    ])
+    ];
+    let known = known.map(|(name, value)| (name, Some(value)));
+    serializer.collect_map(known.into_iter().chain([("growth_from", growth_from.map(u64::from))]))
 }

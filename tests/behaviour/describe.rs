@@ -86,6 +86,7 @@ fn as_json_it_is_flat_in_milliseconds_and_without_a_secret() {
     assert_eq!(json["base_url"], "http://127.0.0.1:9/prod");
     assert_eq!(json["total_timeout_ms"], json!(u64::try_from(told.total_timeout.as_millis()).unwrap()));
     assert_eq!(json["breaker"]["open_for_ms"], 2_000);
+    assert_eq!(json["breaker"]["growth_from"], json!(null), "it never grows by default");
     let text = serde_json::to_string(&bare().build().unwrap().describe()).unwrap();
     assert!(!text.contains("mark") && !text.contains("AKID"), "{text}");
 }
