@@ -352,7 +352,10 @@ impl ClientBuilder {
             return Err(Error::configuration("region", "not set, and never guessed from the host"));
         };
         let Some(credentials) = self.credentials else {
-            return Err(Error::configuration("credentials", "no provider is set"));
+            return Err(Error::configuration(
+                "credentials",
+                "not set; `.environment_credentials()` on a Lambda",
+            ));
         };
         let refused = |(field, reason): (&'static str, &'static str)| Error::configuration(field, reason);
         self.breaker.check().map_err(refused)?;
