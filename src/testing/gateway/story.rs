@@ -51,6 +51,15 @@ impl FakeGateway {
         self.story().assert_attempts(count)
     }
 
+    /// Asserts [`Story::assert_statuses`] of all exchanges.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    #[track_caller]
+    pub fn assert_statuses(&self, statuses: impl IntoIterator<Item = u16>) -> Story {
+        self.story().assert_statuses(statuses)
+    }
+
     /// Asserts [`Story::assert_same_key`] of all exchanges.
     ///
     /// # Panics
@@ -107,7 +116,9 @@ impl Story {
     #[track_caller]
     pub fn assert_attempts(self, count: usize) -> Story {
         let seen = self.attempts.len();
-        self.holds(seen == count, || format!("{count} attempts were expected, {seen} were seen"))
+        let expected = if count == 1 { "1 attempt was".to_owned() } else { format!("{count} attempts were") };
+        let was = if seen == 1 { "was" } else { "were" };
+        self.holds(seen == count, || format!("{expected} expected, {seen} {was} seen"))
     }
 
     /// Asserts what they were answered, in order; 0 stands for no answer.
@@ -300,6 +311,10 @@ mod tests {
             "attempt 2, hop 2, key key-2, correlation id none; the signature stands (AKIDEXAMPLE)"
         ));
         assert!(!told.contains(SECRET) && !told.contains(TOKEN), "{told}");
+        let one = story.of(|attempt| attempt.order() == 1);
+        assert!(message(move || one.assert_attempts(2)).starts_with("2 attempts were expected, 1 was seen"));
+        let both = story.clone();
+        assert!(message(move || both.assert_attempts(1)).starts_with("1 attempt was expected, 2 were seen"));
         assert!(message(move || story.assert_same_key()).contains(r#"[["key-1"], ["key-2"]]"#));
     }
 
