@@ -6,6 +6,8 @@ use crate::edge::ambient::Ambient;
 use crate::network::Network;
 use crate::testing::gateway::fake::FakeGateway;
 use crate::testing::lock::lock;
+#[cfg(feature = "wiremock")]
+use crate::testing::wiremock::SignedFor;
 use std::sync::Arc;
 
 impl ClientBuilder {
@@ -52,6 +54,27 @@ impl FakeGateway {
         match self.addr().port() {
             0 => builder.exchange_with(self.in_memory()),
             _ => builder,
+        }
+    }
+}
+
+#[cfg(feature = "wiremock")]
+impl SignedFor {
+    /// Begins a client whose requests this matches: the base URL is the server's with the stage `prod`, so that a mock's path
+    /// is `/prod/orders`; Region, service and credentials are those that are expected, and so is the clock where it was given.
+    ///
+    /// What an SDK's users set, profile, retry budget and so on, is the test's to set.
+    pub fn client(&self, server: &::wiremock::MockServer) -> ClientBuilder {
+        let (settings, clock) = self.expected();
+        let mut builder = ServiceClient::builder(format!("{}/prod", server.uri()))
+            .region(&settings.region)
+            .service(&settings.service);
+        if let Some(known) = settings.identities.first() {
+            builder = builder.static_credentials(&known.key, &known.secret, known.token.as_deref());
+        }
+        match clock {
+            Some(clock) => builder.ambient(clock.clone()),
+            None => builder,
         }
     }
 }

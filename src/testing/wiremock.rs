@@ -6,7 +6,7 @@
 //! ```
 //! use eastwest::testing::{ManualClock, Reply};
 //! use eastwest::testing::wiremock::{attempt, has_idempotency_key, hop_count, in_order, signed_for};
-//! use eastwest::{CallContext, ServiceClient};
+//! use eastwest::CallContext;
 //! use wiremock::matchers::{method, path};
 //! use wiremock::{Mock, MockServer};
 //!
@@ -24,11 +24,7 @@
 //!     .mount(&server)
 //!     .await;
 //!
-//! let client = ServiceClient::builder(format!("{}/prod", server.uri()))
-//!     .region("eu-central-1")
-//!     .static_credentials("AKIDEXAMPLE", "secret", None)
-//!     .ambient(clock.clone())
-//!     .build()?;
+//! let client = signed.client(&server).build()?;
 //! let answer = client.post(&CallContext::root(), "/orders").send().await?;
 //!
 //! assert_eq!(answer.status(), 201);
@@ -128,6 +124,10 @@ impl SignedFor {
     pub fn clock(mut self, clock: &ManualClock) -> SignedFor {
         self.clock = Some(clock.clone());
         self
+    }
+
+    pub(crate) fn expected(&self) -> (&VerifierSettings, Option<&ManualClock>) {
+        (&self.settings, self.clock.as_ref())
     }
 
     /// What was found on each request that did not match, for a test's failure message. It holds no secret.

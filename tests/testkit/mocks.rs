@@ -19,6 +19,23 @@ fn client(server: &MockServer, clock: &ManualClock) -> ClientBuilder {
         .ambient(clock.clone())
 }
 
+#[tokio::test]
+async fn the_client_of_a_matcher_is_the_one_that_it_expects() {
+    let (server, clock) = (MockServer::start().await, ManualClock::new());
+    for signed in [
+        signed().session_token(TOKEN).clock(&clock),
+        signed(),
+        SignedFor::by(VerifierSettings::new("eu-west-1", "lambda").credentials("AKIDOTHER", "other", None)),
+    ] {
+        server.reset().await;
+        let mock = Mock::given(wiremock::matchers::path("/prod/orders")).and(signed.clone());
+        mock.respond_with(Reply::ok()).expect(1).mount(&server).await;
+        let client = signed.client(&server).build().unwrap();
+        client.post(&CallContext::root(), "/orders").send().await.unwrap();
+        assert!(signed.reports().is_empty(), "{}", signed.reports().join("\n"));
+    }
+}
+
 /// One request of a client, as wiremock sees it.
 async fn request(clock: &ManualClock) -> Request {
     let server = MockServer::start().await;

@@ -3,18 +3,15 @@
 use crate::sdk::{Order, Orders};
 use eastwest::testing::wiremock::{SignedFor, has_idempotency_key, hop_count, in_order, signed_for};
 use eastwest::testing::{ManualClock, Reply};
-use eastwest::{CallContext, ErrorKind, ServiceClient};
+use eastwest::{CallContext, ErrorKind};
 use wiremock::matchers::{method, path};
 use wiremock::{Mock, MockServer};
 
 async fn sdk() -> (MockServer, SignedFor, Orders) {
     let (server, clock) = (MockServer::start().await, ManualClock::new());
-    let client = ServiceClient::builder(format!("{}/prod", server.uri()))
-        .region("eu-central-1")
-        .static_credentials("AKIDEXAMPLE", "secret", None)
-        .ambient(clock.clone());
     let signed = signed_for("eu-central-1", "AKIDEXAMPLE", "secret").clock(&clock);
-    (server, signed, Orders(client.build().unwrap()))
+    let orders = Orders(signed.client(&server).build().unwrap());
+    (server, signed, orders)
 }
 
 #[tokio::test]
