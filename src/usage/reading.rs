@@ -21,7 +21,8 @@ pub struct Usage {
     pub retries: u64,
     /// Tokens of the account's bucket that were surely drawn; the one of a warm-up too.
     pub tokens: u64,
-    /// Attempts of which nobody knows whether they drew a token.
+    /// Attempts of which nobody knows whether they drew a token. Whether the work was done is another matter: a 504 drew its
+    /// token surely, and leaves [`may_have_committed`](crate::Error::may_have_committed) true.
     pub in_doubt: u64,
     /// Answers that said *too fast*, or that a quota is used up.
     pub throttled: u64,
