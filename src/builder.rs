@@ -32,7 +32,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::retry_budget::RetryBudget;
 use crate::retry_loop::Gates;
 use crate::settings::{Overrides, Settings};
-use crate::shared::{Letters, Names, Shared};
+use crate::shared::{Letters, Limits, Names, Shared};
 use crate::usage::{AccountQuota, Reporter};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
@@ -412,6 +412,12 @@ impl ClientBuilder {
             ambient: Arc::clone(&self.world),
         };
         let now = self.world.now();
+        let limits = Limits {
+            rate: self.rate_limit.clone(),
+            in_flight: self.calls_in_flight,
+            is_shared: self.shared_limit.is_some(),
+            has_fleet: self.fleet.is_some(),
+        };
         let pace =
             Pace::new(self.rate_limit, self.calls_in_flight, now).shared_with_others(self.shared_limit);
         let watch = Arc::new(Watch {
@@ -425,7 +431,7 @@ impl ClientBuilder {
             CircuitBreaker::new(self.breaker, Arc::clone(&self.world), Arc::clone(&watch)).with_fleet(fleet);
         let gates = Gates { ambient: self.world, circuit, budget, pace, usage, watch };
         let letters = self.letters;
-        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters })))
+        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters, limits })))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::client::ServiceClient;
 use crate::dead_letter::SINK_LIMIT;
 use crate::policy::breaker::BreakerSettings;
+use crate::policy::rate_limit::RateLimit;
 use serde::{Serialize, Serializer};
 use std::time::Duration;
 
@@ -55,6 +56,15 @@ pub struct Description {
     /// The breaker's thresholds and times.
     #[serde(serialize_with = "breaker")]
     pub breaker: BreakerSettings,
+    /// The rate limit, where one is set.
+    #[serde(serialize_with = "rate_limit")]
+    pub rate_limit: Option<RateLimit>,
+    /// How many calls may be in flight, where that is limited.
+    pub calls_in_flight: Option<u32>,
+    /// Whether every attempt draws from a limit that others draw from too.
+    pub draws_from_shared_limit: bool,
+    /// Whether the client takes part in a fleet-wide breaker.
+    pub has_fleet_breaker: bool,
     /// The limit on request bodies, in bytes.
     pub request_body_limit: usize,
     /// How many bytes of a successful answer's body are read.
@@ -137,6 +147,10 @@ impl ServiceClient {
             bad_gateway_retries: profile.bad_gateway_retries(),
             retry_budget: shared.gates.budget.capacity(),
             breaker: shared.gates.circuit.settings(),
+            rate_limit: shared.limits.rate.clone(),
+            calls_in_flight: shared.limits.in_flight,
+            draws_from_shared_limit: shared.limits.is_shared,
+            has_fleet_breaker: shared.limits.has_fleet,
             request_body_limit: shared.settings.request_body_limit,
             response_body_limit: shared.settings.response_body_limit,
             error_body_limit: shared.settings.error_body_limit,
@@ -152,6 +166,13 @@ impl ServiceClient {
 
 fn millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn rate_limit<S: Serializer>(limit: &Option<RateLimit>, serializer: S) -> Result<S::Ok, S::Error> {
+    let Some(limit) = limit else { return serializer.serialize_none() };
+    let period = u64::try_from(limit.period.as_millis()).unwrap_or(u64::MAX);
+    let burst = u64::from(limit.burst);
+    serializer.collect_map([("attempts", limit.attempts.into()), ("period_ms", period), ("burst", burst)])
 }
 
 fn breaker<S: Serializer>(settings: &BreakerSettings, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,6 +8,7 @@ use crate::edge::order::Order;
 use crate::edge::target::BaseUrl;
 use crate::error::Error;
 use crate::intent::{Intent, Origin};
+use crate::policy::rate_limit::RateLimit;
 use crate::retry_loop::Gates;
 use crate::settings::Settings;
 use http::HeaderName;
@@ -22,6 +23,15 @@ pub(crate) struct Shared {
     pub(crate) gates: Gates,
     pub(crate) edge: Edge,
     pub(crate) letters: Letters,
+    pub(crate) limits: Limits,
+}
+
+/// What bounds how fast and how many at once attempts are made, as it was set.
+pub(crate) struct Limits {
+    pub(crate) rate: Option<RateLimit>,
+    pub(crate) in_flight: Option<u32>,
+    pub(crate) is_shared: bool,
+    pub(crate) has_fleet: bool,
 }
 
 /// What becomes of the letters of failed calls.

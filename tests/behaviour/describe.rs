@@ -65,6 +65,17 @@ fn single_values_are_told_in_the_place_of_the_profiles() {
 }
 
 #[test]
+fn limits_are_told_as_they_were_set() {
+    let limit = eastwest::RateLimit::per_minute(90).burst(7);
+    let told = bare().rate_limit(limit.clone()).calls_in_flight(3).build().unwrap().describe();
+    assert_eq!((told.rate_limit.as_ref(), told.calls_in_flight), (Some(&limit), Some(3)));
+    assert!(!told.draws_from_shared_limit && !told.has_fleet_breaker);
+    let json = serde_json::to_value(&told).unwrap();
+    assert_eq!(json["rate_limit"], json!({"attempts": 90, "period_ms": 60_000, "burst": 7}));
+    assert!(serde_json::to_value(bare().build().unwrap().describe()).unwrap()["rate_limit"].is_null());
+}
+
+#[test]
 fn the_longest_call_is_the_total_and_a_second_for_its_letter() {
     for profile in [Profile::interactive(), Profile::standard(), Profile::background()] {
         let told = bare().profile(profile).build().unwrap().describe();
