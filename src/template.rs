@@ -64,8 +64,7 @@ impl Draft {
         if shared.edge.api_id.is_some() && self.headers.contains_key(API_ID) {
             return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
         }
-        let mut all = self.trace_headers();
-        all.extend(self.content_headers()?);
+        let mut all = self.own_headers()?;
         all.insert(headers::HOP_COUNT, headers::count(u32::from(self.hop())));
         let correlation_id = header_value("correlation_id", self.context.correlation_id())?;
         all.insert(headers::CORRELATION_ID, correlation_id);
@@ -85,19 +84,8 @@ impl Draft {
         })
     }
 
-    /// The context's, as far as the caller set none by hand.
-    fn trace_headers(&self) -> HeaderMap {
-        let mut traces = HeaderMap::with_capacity(16);
-        for (name, value) in self.context.trace_headers() {
-            if !self.headers.contains_key(&name) {
-                traces.append(name, value.clone());
-            }
-        }
-        traces
-    }
-
-    /// The caller's own, and the body's type.
-    fn content_headers(&mut self) -> Result<HeaderMap, Error> {
+    /// The caller's own, with the body's type and the context's trace as far as the caller set none by hand.
+    fn own_headers(&mut self) -> Result<HeaderMap, Error> {
         let mut own = std::mem::take(&mut self.headers);
         // Both are signed, and a signature covers one value.
         for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
@@ -107,6 +95,12 @@ impl Draft {
         }
         if self.is_json && !own.contains_key(CONTENT_TYPE) {
             own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        // Looked up before the first is added: a `tracestate` may have several lines.
+        let traces: Vec<_> =
+            self.context.trace_headers().filter(|(name, _)| !own.contains_key(name)).collect();
+        for (name, value) in traces {
+            own.append(name, value.clone());
         }
         Ok(own)
     }

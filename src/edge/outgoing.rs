@@ -9,9 +9,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 
 /// Makes the request that would go over the wire.
 pub(crate) fn outgoing(method: &Method, target: &Target, mut headers: HeaderMap, body: Bytes) -> Outgoing {
-    if let Ok(host) = HeaderValue::from_str(target.host_header()) {
-        headers.entry(header::HOST).or_insert(host);
-    }
+    headers.entry(header::HOST).or_insert_with(|| target.host_value().clone());
     headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
     headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
     // A length is expected with these (RFC 9110, section 8.6).

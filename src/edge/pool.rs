@@ -51,6 +51,11 @@ impl Pool {
         }
     }
 
+    /// Whether nothing but HTTP/1.1 is ever spoken.
+    pub(crate) fn speaks_only_http1(&self) -> bool {
+        !self.settings.http2
+    }
+
     /// Notes that an exchange ended, and whether an answer came.
     pub(crate) fn give_back(&self, lease: &Lease, now: Moment, answered: bool) {
         let mut state = self.lock();

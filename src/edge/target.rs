@@ -2,16 +2,18 @@
 
 use crate::edge::fault::Fault;
 use crate::edge::path::{self, PATH, Path, RESERVED};
+use http::HeaderValue;
 use percent_encoding::utf8_percent_encode;
 use std::fmt;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 use url::{Host, Url};
 
 /// Where a callee is reached: scheme, host, port, and the stage or base path before every path.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BaseUrl {
     origin: Url,
-    authority: String,
+    authority: Authority,
     path: String,
     longest: usize,
 }
@@ -42,7 +44,7 @@ impl BaseUrl {
         let encoded = path::encode_text(BASE_URL, path)?;
         let kept = encoded.strip_suffix('/').unwrap_or(&encoded);
         Ok(BaseUrl {
-            authority: host_and_port(&origin),
+            authority: Authority::of(&origin)?,
             origin,
             path: if kept.is_empty() { String::new() } else { format!("/{kept}") },
             longest: LONGEST_URL,
@@ -60,7 +62,7 @@ impl BaseUrl {
     /// The `Host` header as it is written to the wire: lower case, without the scheme's own port.
     #[cfg(test)]
     pub(crate) fn host_header(&self) -> &str {
-        &self.authority
+        &self.authority.text
     }
 
     /// The path of a target of this base, without the base's own.
@@ -122,7 +124,7 @@ impl BaseUrl {
 
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.origin.scheme(), self.authority, self.path)
+        write!(f, "{}://{}{}", self.origin.scheme(), self.authority.text, self.path)
     }
 }
 
@@ -136,7 +138,7 @@ impl fmt::Debug for BaseUrl {
 #[derive(Clone)]
 pub(crate) struct Target {
     url: Url,
-    host: String,
+    host: Authority,
 }
 
 impl Target {
@@ -168,14 +170,19 @@ impl Target {
 
     /// The `Host` header as it is written to the wire.
     pub(crate) fn host_header(&self) -> &str {
-        &self.host
+        &self.host.text
+    }
+
+    /// The same as a value.
+    pub(crate) fn host_value(&self) -> &HeaderValue {
+        &self.host.value
     }
 }
 
 /// Never shows the query.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = format!("{}://{}{}", self.url.scheme(), self.host, self.path());
+        let shown = format!("{}://{}{}", self.url.scheme(), self.host.text, self.path());
         f.debug_tuple("Target").field(&shown).finish()
     }
 }
@@ -205,12 +212,23 @@ fn parse_origin(scheme: &str, authority: &str) -> Result<Url, Fault> {
     Ok(origin)
 }
 
-fn host_and_port(origin: &Url) -> String {
-    let host = origin.host_str().unwrap_or_default();
-    // `Url` has dropped the scheme's own port, as hyper does when it writes the header.
-    match origin.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
+/// The `Host` header as it is written to the wire, made once for all calls.
+#[derive(Clone, PartialEq, Eq)]
+struct Authority {
+    text: Arc<str>,
+    value: HeaderValue,
+}
+
+impl Authority {
+    fn of(origin: &Url) -> Result<Authority, Fault> {
+        let host = origin.host_str().unwrap_or_default();
+        // `Url` has dropped the scheme's own port, as hyper does when it writes the header.
+        let text = match origin.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let value = HeaderValue::from_str(&text).map_err(|_| fault("has a host that no header can carry"))?;
+        Ok(Authority { text: text.into(), value })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     network::{Delivery, Network, Outgoing},
 };
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::error::Error;
 use std::fmt;
@@ -56,7 +56,7 @@ impl Transport {
         &self,
         method: &Method,
         target: &Target,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         body: Bytes,
         timeout: Duration,
         limits: BodyLimits,
@@ -68,6 +68,13 @@ impl Transport {
             return Box::pin(self.exchange_in_memory(&**network, outgoing, timeout, limits)).await;
         }
         let lease = self.pool.lease(self.ambient.now());
+        if self.pool.speaks_only_http1() {
+            // The HTTP client would add both to a copy that has no room for them. HTTP/2 has another field for the first.
+            headers.insert(HOST, target.host_value().clone());
+            if !body.is_empty() {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            }
+        }
         let request = request(method, target, headers, body, timeout);
         let mut response = match lease.client.execute(request).await {
             Ok(response) => response,
