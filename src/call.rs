@@ -1,5 +1,8 @@
 //! One intent, from builder to answer.
 
+mod flight;
+
+use self::flight::{Flight, fly};
 use crate::context::{CallContext, IdempotencyKey};
 use crate::edge::path::Path;
 use crate::edge::user_token::UserToken;
@@ -10,18 +13,16 @@ use crate::policy::profile::Profile;
 use crate::policy::rate_limit::Priority;
 use crate::policy::refine::{Sighting, Verdict};
 use crate::response::Response;
-use crate::retry_loop::{self, Bounds};
+use crate::retry_loop::Bounds;
 use crate::settings::Overrides;
 use crate::shared::{Afterlife, Shared, unkeyed};
-use crate::story::Story;
-use crate::teller::Teller;
-use crate::template::{Draft, checked_header, too_many_hops};
+use crate::template::{Draft, checked_header};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tracing::Instrument;
 
 /// One intent: a method, a path, a body, and one idempotency key for as many attempts as it takes.
 ///
@@ -33,10 +34,11 @@ pub struct Call {
     draft: Draft,
     key: Key,
     by_reference: bool,
-    overrides: Overrides,
+    /// None where the client's values hold, as for nearly every call.
+    overrides: Option<Box<Overrides>>,
     fault: Option<Error>,
     /// Of a replay: its letter, and whether it may do the work twice and was not allowed to.
-    origin: Option<Origin>,
+    origin: Option<Box<Origin>>,
     unkeyed: bool,
 }
 
@@ -51,8 +53,16 @@ impl Call {
     pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
         let key = if method.is_safe() { Key::None } else { Key::Fresh };
         let draft = Draft::new(context, method, path);
-        let overrides = Overrides::default();
-        Call { shared, draft, key, by_reference: false, overrides, fault: None, origin: None, unkeyed: false }
+        Call {
+            shared,
+            draft,
+            key,
+            by_reference: false,
+            overrides: None,
+            fault: None,
+            origin: None,
+            unkeyed: false,
+        }
     }
 
     /// Appends path segments, which are data: each is percent-encoded by itself, `/` inside one becomes `%2F`.
@@ -199,37 +209,37 @@ impl Call {
 
     /// Takes times and counts from another profile, for this call.
     pub fn profile(mut self, profile: Profile) -> Call {
-        self.overrides.profile = Some(profile);
+        self.overrides().profile = Some(profile);
         self
     }
 
     /// Bounds the whole call, waits and bodies included.
     pub fn total_timeout(mut self, timeout: Duration) -> Call {
-        self.overrides.total_timeout = Some(timeout);
+        self.overrides().total_timeout = Some(timeout);
         self
     }
 
     /// Bounds one exchange, from connecting to the last byte of the body; it is cut to what is left of the total.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Call {
-        self.overrides.attempt_timeout = Some(timeout);
+        self.overrides().attempt_timeout = Some(timeout);
         self
     }
 
     /// Sets how often the call is sent in all, the first time included.
     pub fn max_attempts(mut self, attempts: u32) -> Call {
-        self.overrides.max_attempts = Some(attempts);
+        self.overrides().max_attempts = Some(attempts);
         self
     }
 
     /// Sets the waits between attempts.
     pub fn backoff(mut self, backoff: Backoff) -> Call {
-        self.overrides.backoff = Some(backoff);
+        self.overrides().backoff = Some(backoff);
         self
     }
 
     /// Sets what an answer of this status means, for this call.
     pub fn on_status(mut self, status: StatusCode, verdict: Verdict) -> Call {
-        self.overrides.refinements.set_status(status, verdict);
+        self.overrides().refinements.set_status(status, verdict);
         self
     }
 
@@ -238,19 +248,19 @@ impl Call {
         mut self,
         classifier: impl Fn(&Sighting<'_>) -> Verdict + Send + Sync + 'static,
     ) -> Call {
-        self.overrides.refinements.set_classifier(Arc::new(classifier));
+        self.overrides().refinements.set_classifier(Arc::new(classifier));
         self
     }
 
     /// Sets whose attempts go first where a limit of the client lets not all start; [`Priority::Normal`] by default.
     pub fn priority(mut self, priority: Priority) -> Call {
-        self.overrides.priority = Some(priority);
+        self.overrides().priority = Some(priority);
         self
     }
 
     /// Sets how many bytes of a successful answer's body are read; a longer one is an error.
     pub fn response_body_limit(mut self, bytes: usize) -> Call {
-        self.overrides.response_body_limit = Some(bytes);
+        self.overrides().response_body_limit = Some(bytes);
         self
     }
 
@@ -261,16 +271,30 @@ impl Call {
     ///
     /// # Errors
     /// Every way in which a call ends without a success: [`Error::kind`] says which.
-    pub async fn send(mut self) -> Result<Response, Error> {
+    #[allow(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
+    pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send {
+        async move {
+            // Boxed, so that whoever waits for a call holds little of it.
+            let flying = self.take_off().map(|flight| Box::pin(fly(flight)));
+            flying?.await
+        }
+    }
+
+    /// All that is found out before the first attempt.
+    fn take_off(mut self) -> Result<Flight, Error> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
         if self.unkeyed {
             return Err(unkeyed());
         }
-        self.shared.check_user(self.origin.as_ref(), self.draft.user_token.is_some())?;
-        self.overrides.check()?;
-        let settings = self.overrides.over(&self.shared.settings);
+        self.shared.check_user(self.origin.as_deref(), self.draft.user_token.is_some())?;
+        let own = self.overrides.take();
+        if let Some(own) = &own {
+            own.check()?;
+        }
+        let settings = own.map(|own| own.over(&self.shared.settings));
+        let settings = settings.as_ref().unwrap_or(&self.shared.settings);
         settings.check()?;
         let key = match std::mem::replace(&mut self.key, Key::None) {
             Key::Fresh => Some(self.shared.fresh_key()),
@@ -281,8 +305,7 @@ impl Call {
         let repeatable = key.is_some() || self.by_reference || self.draft.method.is_idempotent();
         let (hop, by_reference) = (self.draft.hop(), self.by_reference);
         let url_template = self.draft.url_template.take();
-        let order = self.draft.into_order(&self.shared, &settings, key.as_ref())?;
-        let terms = settings.terms(repeatable);
+        let order = self.draft.into_order(&self.shared, settings, key.as_ref())?;
         let start = self.shared.gates.ambient.now();
         let deadline = context
             .time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve)
@@ -293,32 +316,19 @@ impl Call {
             deadline,
             min_attempt_time: settings.profile.min_attempt_time,
         };
-        let ids = (context.correlation_id().to_owned(), key.map(|key| key.as_str().to_owned()));
-        let (edge, gates) = (&self.shared.edge, &self.shared.gates);
-        let story = Story::of((order.method.clone(), order.target.path().to_owned()), ids)
-            .along(&gates.watch.server_address, url_template);
-        let span = gates.watch.call_span(&story, hop, || gates.circuit.state());
-        let eyes = (&gates.usage, &*gates.watch);
-        let error = match context.next_hop() {
-            Err(limit) => too_many_hops(&limit, story, eyes, &span),
-            Ok(_) => {
-                let teller = Teller::new(story, repeatable, start, eyes, span.clone());
-                let run = retry_loop::run(edge, gates, &order, (&terms, bounds), teller);
-                match run.instrument(span).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(error) => error,
-                }
-            }
-        };
         let deadline = context.lambda_deadline();
         let afterlife = Afterlife { hop, by_reference, origin: self.origin, deadline };
-        // Boxed, so that a call that succeeds holds nothing of it.
-        Err(Box::pin(self.shared.bury(error, order, afterlife)).await)
+        let terms = settings.terms(repeatable);
+        Ok(Flight { shared: self.shared, order, terms, bounds, start, context, key, url_template, afterlife })
+    }
+
+    fn overrides(&mut self) -> &mut Overrides {
+        self.overrides.get_or_insert_default()
     }
 
     /// The call as the replay of a letter; what is wrong with it is told at once.
     pub(crate) fn replaying(mut self, origin: Origin, unkeyed: bool) -> Result<Call, Error> {
-        (self.origin, self.unkeyed) = (Some(origin), unkeyed);
+        (self.origin, self.unkeyed) = (Some(Box::new(origin)), unkeyed);
         self.fault.take().map_or(Ok(self), Err)
     }
 

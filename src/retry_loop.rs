@@ -98,54 +98,34 @@ impl Bounds {
 
 /// Makes the attempts of one call until it succeeds or policy gives it up.
 ///
-/// The order before an attempt: time left, a place in flight and the rate limit, breaker, credentials, time left again,
-/// signature, send. The order before a retry's wait: does it fit, is the breaker open, is there a token. Nothing waits between
-/// signature and send.
+/// The order before an attempt is that of [`attempt`]. The order before a retry's wait: does it fit, is the breaker open, is
+/// there a token.
 pub(crate) async fn run<E: Exchange>(
     exchange: &E,
     gates: &Gates,
     order: &Order,
-    (terms, bounds): (&Terms, Bounds),
-    mut teller: Teller<'_>,
+    (terms, bounds): (&Terms, &Bounds),
+    teller: &mut Teller<'_>,
 ) -> Result<Response, Error> {
-    let clock = || gates.ambient.now();
     let mut run = Attempts::new(terms, bounds.time_budget(teller.start().monotonic));
     let mut token = RetryToken::free();
     let reason = loop {
-        let now = clock();
-        if let Err(reason) = run.next(now.monotonic) {
-            break reason;
-        }
-        let mut pass = match gates.admit(now, (run.time(), bounds.priority), &mut teller).await {
-            Ok(pass) => pass,
-            Err(reason) => break reason,
-        };
-        let left = run.left(pass.permit.began().monotonic);
-        let identity =
-            exchange.identity(order, left).await.map_err(|error| teller.unsigned(error, &run, clock()))?;
-        let now = clock();
-        if let Err(reason) = run.next(now.monotonic) {
-            break reason;
-        }
-        std::mem::replace(&mut token, RetryToken::free()).spend();
-        pass.slot.sends(now);
-        let (number, timeout) = run.begin(now.monotonic);
-        let span = teller.begins(&run, number, timeout);
+        let what = (order, bounds.priority);
         // Boxed, so that a call that waits holds nothing of the attempt.
-        let attempt = Box::pin(exchange.attempt(order, &identity, number, timeout).instrument(span));
-        let seen = attempt.await.map_err(|error| {
-            pass.slot.unsent();
-            teller.unsigned(error, &run, clock())
-        })?;
-        let now = seen.ended;
-        let decision = gates.decide(&mut run, &seen, pass);
-        let handed_out = matches!(decision, Decision::Return);
-        teller.ended(if handed_out { seen } else { exchange.cleared(seen, &identity) }, &run);
-        match gates.circuit.consulted(decision, run.left(now.monotonic)).await {
-            Decision::Return => return Ok(teller.answer(now)),
+        let (decision, identity, now) =
+            match Box::pin(attempt(exchange, gates, what, &mut run, &mut token, teller)).await {
+                Ok(Made::Answer(answer)) => return Ok(answer),
+                Ok(Made::Another(decision, identity, now)) => (decision, identity, now),
+                Err(Unmade::Stopped(reason)) => break reason,
+                Err(Unmade::Unsigned(error)) => return Err(error),
+            };
+        match gates.circuit.consulted(decision, run.left(now)).await {
+            // Only an answer is a success, and that was handed out.
+            Decision::Return => break StopReason::NotRetryable,
             Decision::Recover(recovery) => {
-                let left = run.left(now.monotonic);
-                let recovered = exchange.recover(recovery, order, &identity, teller.last(), left).await;
+                let left = run.left(now);
+                let recovered =
+                    Box::pin(exchange.recover(recovery, order, &identity, teller.last(), left)).await;
                 if let Err(why) = recovered {
                     break teller.cannot_recover(why);
                 }
@@ -159,7 +139,62 @@ pub(crate) async fn run<E: Exchange>(
             Decision::Stop(reason) => break reason,
         }
     };
-    Err(teller.gave_up(reason, &run, gates.circuit.retry_after(), clock()))
+    Err(teller.gave_up(reason, &run, gates.circuit.retry_after(), gates.ambient.now()))
+}
+
+/// What became of an attempt that was made.
+enum Made<I> {
+    /// It succeeded.
+    Answer(Response),
+    /// What follows from it, who signed it, and when it ended.
+    Another(Decision, I, Instant),
+}
+
+/// Why an attempt was not made.
+enum Unmade {
+    Stopped(StopReason),
+    /// No identity could be had, or nothing signed with it.
+    Unsigned(Error),
+}
+
+/// Makes one attempt.
+///
+/// The order: time left, a place in flight and the rate limit, breaker, credentials, time left again, signature, send. Nothing
+/// waits between signature and send.
+async fn attempt<E: Exchange>(
+    exchange: &E,
+    gates: &Gates,
+    (order, priority): (&Order, Priority),
+    run: &mut Attempts<'_>,
+    token: &mut RetryToken,
+    teller: &mut Teller<'_>,
+) -> Result<Made<E::Identity>, Unmade> {
+    let clock = || gates.ambient.now();
+    let now = clock();
+    run.next(now.monotonic).map_err(Unmade::Stopped)?;
+    let mut pass = gates.admit(now, (run.time(), priority), teller).await.map_err(Unmade::Stopped)?;
+    let left = run.left(pass.permit.began().monotonic);
+    let identity = exchange.identity(order, left).await;
+    let identity = identity.map_err(|error| Unmade::Unsigned(teller.unsigned(error, run, clock())))?;
+    let now = clock();
+    run.next(now.monotonic).map_err(Unmade::Stopped)?;
+    std::mem::replace(token, RetryToken::free()).spend();
+    pass.slot.sends(now);
+    let (number, timeout) = run.begin(now.monotonic);
+    let span = teller.begins(run, number, timeout);
+    let seen = exchange.attempt(order, &identity, number, timeout).instrument(span).await;
+    let seen = seen.map_err(|error| {
+        pass.slot.unsent();
+        Unmade::Unsigned(teller.unsigned(error, run, clock()))
+    })?;
+    let now = seen.ended;
+    let decision = gates.decide(run, &seen, pass);
+    teller.ended(&seen, run);
+    if matches!(decision, Decision::Return) {
+        return Ok(Made::Answer(teller.answer(seen, now)));
+    }
+    teller.keep(exchange.cleared(seen, &identity));
+    Ok(Made::Another(decision, identity, now.monotonic))
 }
 
 #[cfg(test)]

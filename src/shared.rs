@@ -83,7 +83,7 @@ impl Shared {
             body: order.body,
             hop: afterlife.hop,
             repeat_safe_by_reference: afterlife.by_reference,
-            origin: afterlife.origin,
+            origin: afterlife.origin.map(|origin| *origin),
         }));
         if let (Some(sink), Some(letter)) = (&self.letters.sink, error.dead_letter()) {
             // The reserve before a Lambda's deadline is for this, and for the reply that comes after it.
@@ -110,7 +110,7 @@ pub(crate) fn unkeyed() -> Error {
 pub(crate) struct Afterlife {
     pub(crate) hop: u8,
     pub(crate) by_reference: bool,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<Box<Origin>>,
     /// When the sandbox itself has to be done.
     pub(crate) deadline: Option<Instant>,
 }

@@ -37,7 +37,8 @@ pub(crate) struct Teller<'a> {
     retries: u32,
     /// How many retries there are, the one that is on its way included.
     retries_begun: u32,
-    last: Option<Seen>,
+    /// Boxed, so that a call that never fails holds nothing of it.
+    last: Option<Box<Seen>>,
     may_have_committed: bool,
     ended: bool,
 }
@@ -84,7 +85,7 @@ impl<'a> Teller<'a> {
     }
 
     /// An attempt has shown what it shows.
-    pub(crate) fn ended(&mut self, seen: Seen, run: &Attempts<'_>) {
+    pub(crate) fn ended(&mut self, seen: &Seen, run: &Attempts<'_>) {
         self.on_its_way = false;
         self.count(came(&seen.shown, run.last_class()), Some(seen.ended));
         let status = match &seen.shown {
@@ -102,12 +103,16 @@ impl<'a> Teller<'a> {
         self.may_have_committed = run.may_have_committed() && !self.story.method.is_safe();
         self.story.attempts.push(attempt);
         self.watch.attempt_ended(&self.story, &self.attempt_span);
-        self.last = Some(seen);
+    }
+
+    /// Keeps what an attempt showed that was no success.
+    pub(crate) fn keep(&mut self, seen: Seen) {
+        self.last = Some(Box::new(seen));
     }
 
     /// What the last attempt showed.
     pub(crate) fn last(&self) -> Option<&Seen> {
-        self.last.as_ref()
+        self.last.as_deref()
     }
 
     /// The breaker did not admit the attempt.
@@ -138,11 +143,11 @@ impl<'a> Teller<'a> {
     }
 
     /// The call succeeded.
-    pub(crate) fn answer(mut self, now: Moment) -> Response {
+    pub(crate) fn answer(&mut self, seen: Seen, now: Moment) -> Response {
         self.ended = true;
         let story = self.take_story(now);
-        let (status, headers, body) = match self.last.take().map(|seen| seen.shown) {
-            Some(Shown::Answered { status, headers, body, .. }) => (status, headers, body),
+        let (status, headers, body) = match seen.shown {
+            Shown::Answered { status, headers, body, .. } => (status, headers, body),
             // Only an answer is a success; were it otherwise, an empty answer is the honest rest.
             _ => (StatusCode::NO_CONTENT, HeaderMap::new(), Bytes::new()),
         };
@@ -161,7 +166,7 @@ impl<'a> Teller<'a> {
         inner.look_it_up = !self.repeatable;
         if let (Some(seen), Some(class)) = (self.last.take(), run.last_class()) {
             // The last real outcome is not lost behind the later failure.
-            inner.answer = told(seen, class).1;
+            inner.answer = told(*seen, class).1;
         }
         self.finish(error)
     }
@@ -170,7 +175,7 @@ impl<'a> Teller<'a> {
     ///
     /// `circuit_opens_after` is when the breaker would admit an attempt, if it would not now.
     pub(crate) fn gave_up(
-        mut self,
+        &mut self,
         reason: StopReason,
         run: &Attempts<'_>,
         circuit_opens_after: Option<Duration>,
@@ -194,7 +199,7 @@ impl<'a> Teller<'a> {
             (_, None) => ErrorKind::Timeout,
         };
         let (what, answer, cause) = match (self.last.take(), class) {
-            (Some(seen), Some(class)) => told(seen, class),
+            (Some(seen), Some(class)) => told(*seen, class),
             _ => (self.nothing_sent(reason).to_owned(), None, None),
         };
         match kind {

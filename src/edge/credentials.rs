@@ -39,7 +39,8 @@ impl CredentialCache {
             Asked::Answer(answer) => return answer,
             Asked::Wait(result) => result,
         };
-        let waited = tokio::time::timeout(within, async {
+        // Boxed, so that who finds credentials pays for no wait.
+        let waited = Box::pin(tokio::time::timeout(within, async {
             let loaded = wait(result).await;
             if !matches!(loaded, Err(CredentialsFault::Abandoned)) {
                 return loaded;
@@ -49,7 +50,7 @@ impl CredentialCache {
                 Asked::Answer(answer) => answer,
                 Asked::Wait(result) => wait(result).await,
             }
-        });
+        }));
         waited.await.unwrap_or(Err(CredentialsFault::TimedOut(within)))
     }
 

@@ -8,7 +8,7 @@ use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
 use crate::edge::order::Order;
 use crate::edge::path::Path;
-use crate::edge::redact::Secrets;
+use crate::edge::redact::{Secrets, detach};
 use crate::edge::sigv4::{BodyHash, Signer};
 use crate::edge::target::BaseUrl;
 use crate::edge::transport::{Exchanged, Transport, header_bytes};
@@ -182,7 +182,9 @@ impl Exchange for Edge {
             (None, Some(source)) => {
                 let left = within.saturating_sub(self.ambient.now().since(&began));
                 let late = |_| Err("no user token in the time that was left".into());
-                let given = tokio::time::timeout(left, source.user_token(None)).await.unwrap_or_else(late);
+                // Boxed, so that who has no source pays for none.
+                let asked = Box::pin(tokio::time::timeout(left, source.user_token(None)));
+                let given = asked.await.unwrap_or_else(late);
                 Some(given.map_err(no_user_token)?)
             }
             (None, None) => None,
@@ -223,6 +225,7 @@ impl Exchange for Edge {
             let secrets = Secrets::of(&identity.credentials, identity.user_token.as_ref());
             *body = secrets.clear_body(headers, std::mem::take(body));
             secrets.clear_headers(headers);
+            detach(headers, body);
         }
         seen
     }

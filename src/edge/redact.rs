@@ -4,7 +4,7 @@ use crate::edge::user_token::UserToken;
 use crate::policy::gateway::{ErrorBody, first_sentence};
 use aws_credential_types::Credentials;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 
 /// The secrets of one attempt, as an answer may quote them.
@@ -82,6 +82,22 @@ impl<'a> Secrets<'a> {
     }
 }
 
+/// Moves what is kept of an answer to memory of its own: a call that waits does not hold the buffer of the connection, of
+/// which body and values are parts.
+pub(crate) fn detach(headers: &mut HeaderMap, body: &mut Bytes) {
+    let texts: Vec<&[u8]> = headers.values().map(HeaderValue::as_bytes).collect();
+    let mut texts = Bytes::from(texts.concat());
+    // A copy is as large as it is full.
+    *headers = headers.clone();
+    for value in headers.values_mut() {
+        let text = texts.split_to(value.len().min(texts.len()));
+        let sensitive = value.is_sensitive();
+        *value = HeaderValue::from_maybe_shared(text).unwrap_or_else(|_| value.clone());
+        value.set_sensitive(sensitive);
+    }
+    *body = Bytes::copy_from_slice(body);
+}
+
 /// A shorter piece of a token is no secret: it would be found in any text.
 const SHORTEST: usize = 8;
 
@@ -96,6 +112,25 @@ mod tests {
         let secrets = Secrets::of(&credentials, Some(&user));
         let body = secrets.clear_body(&HeaderMap::new(), Bytes::copy_from_slice(body.as_bytes()));
         String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_of_an_answer_is_the_same_in_memory_of_its_own() {
+        let buffer = Bytes::from_static(b"one two three");
+        let part = |range| HeaderValue::from_maybe_shared(buffer.slice(range)).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.append("x-a", part(0..3));
+        headers.append("x-b", part(4..7));
+        headers.append("x-a", part(8..13));
+        headers.insert("x-c", HeaderValue::from_static(""));
+        headers.get_mut("x-b").unwrap().set_sensitive(true);
+        let (given, mut body) = (headers.clone(), buffer.slice(4..));
+        detach(&mut headers, &mut body);
+        assert_eq!((&headers, &body[..]), (&given, &buffer[4..]));
+        assert!(headers["x-b"].is_sensitive() && !headers["x-a"].is_sensitive());
+        let within = buffer.as_ptr_range();
+        let elsewhere = |bytes: &[u8]| bytes.is_empty() || !within.contains(&bytes.as_ptr());
+        assert!(elsewhere(&body) && headers.values().all(|value| elsewhere(value.as_bytes())));
     }
 
     #[test]

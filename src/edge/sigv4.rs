@@ -100,7 +100,9 @@ impl Signer {
             headers.insert(SECURITY_TOKEN, token.clone());
         }
 
-        let mut request = String::with_capacity(1_024 + key.token().map_or(0, HeaderValue::len));
+        // The usual headers and the body's hash take 600 bytes.
+        let length = target.path().len() + target.query().len() + key.token().map_or(0, HeaderValue::len);
+        let mut request = String::with_capacity(640 + length);
         push(&mut request, &[method.as_str(), "\n"]);
         canonical::push_path(&mut request, target.path());
         request.push('\n');

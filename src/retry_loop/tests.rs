@@ -209,8 +209,8 @@ impl Rig {
         let start = self.gates.ambient.now();
         let story = Story::of((order.method.clone(), order.target.path().to_owned()), ids);
         let eyes = (&self.gates.usage, &*self.gates.watch);
-        let teller = Teller::new(story, self.terms.repeatable, start, eyes, Span::none());
-        run(&self.fake, &self.gates, &order, (&self.terms, self.bounds), teller).await
+        let mut teller = Teller::new(story, self.terms.repeatable, start, eyes, Span::none());
+        run(&self.fake, &self.gates, &order, (&self.terms, &self.bounds), &mut teller).await
     }
 
     fn sent(&self) -> usize {

@@ -145,9 +145,11 @@ impl World {
         let ids = (id.clone(), choice.terms.repeatable.then(|| format!("key-{number}")));
         let story = Story::of((choice.method.clone(), order.target.path().to_owned()), ids);
         let eyes = (&self.gates.usage, &*self.gates.watch);
-        let teller = Teller::new(story, choice.terms.repeatable, begun, eyes, Span::none());
-        let work = run(&self.callee, &self.gates, &order, (&choice.terms, choice.bounds), teller);
-        let fate = Fate::of(work, choice.patience).await;
+        let fate = {
+            let mut teller = Teller::new(story, choice.terms.repeatable, begun, eyes, Span::none());
+            let bounds = (&choice.terms, &choice.bounds);
+            Fate::of(run(&self.callee, &self.gates, &order, bounds, &mut teller), choice.patience).await
+        };
         let record = self.records.end(&id);
         record.check(fate.as_ref(), self.clock.now(), self.clock.lost_since(begun.monotonic));
         if self.lanes == 1 {
