@@ -143,6 +143,10 @@ pub(crate) async fn run<E: Exchange>(
 }
 
 /// What became of an attempt that was made.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once; a box would cost every call an allocation"
+)]
 enum Made<I> {
     /// It succeeded.
     Answer(Response),
