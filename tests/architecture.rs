@@ -46,7 +46,7 @@ const MOST_LINES: usize = 300;
 
 /// Files that may be longer, each with a ceiling of its own and the reason why it is not split.
 const LONGER: [(&str, usize, &str); 6] = [
-    ("src/call.rs", 350, "a setter a setting, each with its documentation; one of them sends"),
+    ("src/call.rs", 360, "a setter a setting, each with its documentation; one of them sends"),
     ("src/error.rs", 340, "an accessor a fact, each with its documentation; nothing is decided here"),
     ("src/builder.rs", 540, "a setter a setting, each with its documentation; what they do is elsewhere"),
     ("src/policy/attempts.rs", 340, "one decision, from what an attempt showed to what is done next"),
