@@ -240,13 +240,11 @@ impl Exchange for Edge {
     ) -> Result<(), &'static str> {
         match recovery {
             Recovery::Clock => {
-                let gap = seen.and_then(Seen::raw_gap).unwrap_or_default();
-                if gap.unsigned_abs() > ClockSkew::MOST_SECONDS {
+                let gap = seen.and_then(Seen::raw_gap);
+                if gap.unwrap_or_default().unsigned_abs() > ClockSkew::MOST_SECONDS {
                     return Err("the clocks differ by more than a day, which is not put right");
                 }
-                if seen.is_some_and(|seen| seen.raw_gap().is_some()) {
-                    self.skew.note(gap, true);
-                }
+                let _ = gap.map(|gap| self.skew.note(gap, true));
                 Ok(())
             }
             // Sent again whether or not others can be had: the answer may have been about the way, not the key.
