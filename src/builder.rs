@@ -424,7 +424,7 @@ impl ClientBuilder {
             observers: self.observers,
             server_address: base.host().into(),
             server_port: base.port(),
-            scheme: if base.is_plain_http() { "http" } else { "https" },
+            origin: base.origin(),
         });
         let fleet = self.fleet.map(|fleet| fleet.gate(Arc::clone(&self.world)));
         let circuit =

@@ -131,7 +131,7 @@ impl CircuitBreaker {
     /// Tells the fleet of the attempt that led to this decision, if it is to be told now. A retry is not waited for if
     /// the fleet's circuit turns out to be open.
     pub(crate) async fn consulted(&self, decision: Decision, left: Duration) -> Decision {
-        let (Some(gate), false) = (self.gate(), matches!(decision, Decision::Return)) else {
+        let Some(gate) = self.gate() else {
             return decision;
         };
         Box::pin(gate.tell(left)).await;

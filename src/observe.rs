@@ -20,7 +20,8 @@ pub(crate) struct Watch {
     pub(crate) observers: Vec<Arc<dyn Observer>>,
     pub(crate) server_address: Arc<str>,
     pub(crate) server_port: Option<u16>,
-    pub(crate) scheme: &'static str,
+    /// Scheme, host and port, as the URL of an attempt begins.
+    pub(crate) origin: String,
 }
 
 impl Watch {
@@ -75,10 +76,7 @@ impl Watch {
         if !span.is_disabled() {
             span.record("otel.name", name(story));
             // Without the query: it may hold what nobody may see.
-            let port = self.server_port.filter(|port| ![80, 443].contains(port));
-            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
-            let url = format!("{}://{}{port}{}", self.scheme, self.server_address, story.path);
-            span.record("url.full", url);
+            span.record("url.full", format!("{}{}", self.origin, story.path));
             span.follows_from(before.id());
         }
         span

@@ -31,7 +31,7 @@ impl Fake {
                 Reply::json(200, r#"{"accepted":true}"#),
             ],
         };
-        gateway.script(args.method.as_str(), args.path.split('?').next().unwrap_or_default(), script);
+        gateway.script(args.method.as_str(), &args.path, script);
         Ok(Fake { gateway, clock })
     }
 

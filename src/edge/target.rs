@@ -75,6 +75,11 @@ impl BaseUrl {
         self.origin.host_str().unwrap_or_default()
     }
 
+    /// Scheme and authority, as a URL of this base begins.
+    pub(crate) fn origin(&self) -> String {
+        format!("{}://{}", self.origin.scheme(), self.authority.text)
+    }
+
     /// The port, the scheme's own where the URL names none.
     pub(crate) fn port(&self) -> Option<u16> {
         self.origin.port_or_known_default()
@@ -124,7 +129,7 @@ impl BaseUrl {
 
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.origin.scheme(), self.authority.text, self.path)
+        write!(f, "{}{}", self.origin(), self.path)
     }
 }
 
@@ -304,6 +309,14 @@ mod tests {
         }
         let asked = base("https://h.test").target(&Path::default().trailing_slash(), &[]).unwrap();
         assert_eq!(asked.as_str(), "https://h.test/");
+    }
+
+    #[test]
+    fn an_origin_names_no_port_but_one_that_is_not_the_scheme_s_own() {
+        let origin = |text| BaseUrl::parse(text, true).unwrap().origin();
+        assert_eq!(origin("https://API.example.test:443/prod"), "https://api.example.test");
+        assert_eq!(origin("https://api.example.test:80/prod"), "https://api.example.test:80");
+        assert_eq!(origin("http://api.example.test:443"), "http://api.example.test:443");
     }
 
     #[test]

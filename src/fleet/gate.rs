@@ -5,6 +5,7 @@ use crate::fleet::store::{FleetStore, asked};
 use crate::observe;
 use crate::policy::breaker::{Effect, State};
 use crate::policy::fleet::local::{Admission, LocalView, Telling};
+use crate::policy::fleet::rest::Aloud;
 use crate::policy::fleet::{FleetSettings, Report, View};
 use crate::policy::moment::Moment;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,8 +32,7 @@ struct Mind {
     busy: bool,
     /// Whether a failure is to be told before its call goes on.
     due: bool,
-    /// When trouble with the store was last told of aloud.
-    warned: Option<Moment>,
+    aloud: Aloud,
 }
 
 impl Gate {
@@ -42,7 +42,7 @@ impl Gate {
         settings: FleetSettings,
         ambient: Arc<dyn Ambient>,
     ) -> Gate {
-        let mind = Mind { local: LocalView::new(settings), busy: false, due: false, warned: None };
+        let mind = Mind { local: LocalView::new(settings), busy: false, due: false, aloud: Aloud::default() };
         Gate(Arc::new(Shared { callee, store, ambient, mind: Mutex::new(mind) }))
     }
 
@@ -179,11 +179,7 @@ impl Shared {
                 let aloud = {
                     let mut mind = self.mind();
                     mind.local.failed(&report, now, draw);
-                    let aloud = mind.warned.is_none_or(|warned| now.since(&warned) >= BETWEEN_WARNINGS);
-                    if aloud {
-                        mind.warned = Some(now);
-                    }
-                    aloud
+                    mind.aloud.may_be_told(now)
                 };
                 observe::fleet_store_failed(&self.callee, &why.to_string(), aloud);
                 Admission::Admit
@@ -222,8 +218,6 @@ impl Drop for Busy {
 
 /// An exchange that took so much longer than its budget was not slow: the process stood still.
 const FROZEN: Duration = Duration::from_secs(1);
-
-const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

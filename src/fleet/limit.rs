@@ -4,8 +4,7 @@ use crate::edge::ambient::{Ambient, shared_system};
 use crate::error::Error;
 use crate::fleet::store::{LimitStore, StoreError, asked, is_name};
 use crate::observe;
-use crate::policy::fleet::rest::Rest;
-use crate::policy::moment::Moment;
+use crate::policy::fleet::rest::{Aloud, Rest};
 use crate::policy::rate_limit::Priority;
 use crate::policy::shared_limit::{SharedQuota, Taken};
 use std::fmt;
@@ -61,8 +60,7 @@ struct Inner {
 #[derive(Default)]
 struct Trouble {
     rest: Rest,
-    /// When it was last told of aloud.
-    warned: Option<Moment>,
+    aloud: Aloud,
 }
 
 impl SharedRateLimit {
@@ -193,11 +191,7 @@ impl Inner {
         let (rest, aloud) = {
             let mut trouble = self.trouble();
             let rest = trouble.rest.begin(REST, now, draw);
-            let aloud = trouble.warned.is_none_or(|warned| now.since(&warned) >= BETWEEN_WARNINGS);
-            if aloud {
-                trouble.warned = Some(now);
-            }
-            (rest, aloud)
+            (rest, trouble.aloud.may_be_told(now))
         };
         observe::fleet_store_failed(&self.name, &why.to_string(), aloud);
         rest
@@ -214,14 +208,12 @@ const BUDGET: Duration = Duration::from_millis(50);
 /// How long a store that failed once is left alone.
 const REST: Duration = Duration::from_secs(1);
 
-const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::edge::ambient::System;
     use crate::fleet::store::StoreFuture;
-    use crate::policy::moment::Draw;
+    use crate::policy::moment::{Draw, Moment};
     use crate::policy::shared_limit::SharedBucket;
     use std::future::pending;
     use std::sync::atomic::{AtomicUsize, Ordering};

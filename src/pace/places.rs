@@ -25,8 +25,8 @@ impl Places {
         Places { all: of(Priority::Critical), but_critical: of(Priority::Normal), bulk: of(Priority::Bulk) }
     }
 
-    /// None if no place is free in time. Waits no longer than the time that is left. It is a timeout and no wait of a length that is known, so it is real even
-    /// where the clock is turned by hand, as an attempt's is.
+    /// Waits for a place, no longer than the time that is left; none if none is free by then. It is a timeout and no wait of a
+    /// length that is known, so it is real even where the clock is turned by hand, as an attempt's is.
     pub(super) async fn enter(
         &self,
         ambient: &dyn Ambient,

@@ -309,29 +309,7 @@ impl Default for BreakerSettings {
     }
 }
 
-/// Writes a getter and a setter for each setting, so that both carry the same words.
-macro_rules! settings {
-    ($($(#[doc = $doc:literal])+ $name:ident, $with:ident: $type:ty;)+) => {
-        impl BreakerSettings {
-            $(
-                $(#[doc = $doc])+
-                #[must_use]
-                pub fn $name(&self) -> $type {
-                    self.$name
-                }
-
-                $(#[doc = $doc])+
-                #[must_use]
-                pub fn $with(mut self, $name: $type) -> Self {
-                    self.$name = $name;
-                    self
-                }
-            )+
-        }
-    };
-}
-
-settings! {
+settings! { BreakerSettings:
     /// The failures in a row that open the circuit; 1 or more, default 5. `u32::MAX` leaves it to the rate.
     failures_in_row, with_failures_in_row: u32;
     /// The percentage of failures in the window that opens the circuit; 1 to 100, default 50.

@@ -51,29 +51,7 @@ impl Default for FleetSettings {
     }
 }
 
-/// Writes a getter and a setter for each setting, so that both carry the same words.
-macro_rules! settings {
-    ($($(#[doc = $doc:literal])+ $name:ident, $with:ident: $type:ty;)+) => {
-        impl FleetSettings {
-            $(
-                $(#[doc = $doc])+
-                #[must_use]
-                pub fn $name(&self) -> $type {
-                    self.$name
-                }
-
-                $(#[doc = $doc])+
-                #[must_use]
-                pub fn $with(mut self, $name: $type) -> Self {
-                    self.$name = $name;
-                    self
-                }
-            )+
-        }
-    };
-}
-
-settings! {
+settings! { FleetSettings:
     /// The percentage of failures in the window that trips the circuit; 1 to 100, default 90.
     failure_percent, with_failure_percent: u32;
     /// The written outcomes that the window must hold before the percentage counts; 1 or more, default 50.

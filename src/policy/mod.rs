@@ -1,5 +1,8 @@
 //! The rules, and nothing else: told what an attempt showed, they say what to do next.
 
+#[macro_use]
+mod settings;
+
 pub mod account_quota;
 pub mod attempts;
 pub mod backoff;

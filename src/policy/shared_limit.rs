@@ -1,6 +1,6 @@
 //! A rate limit that many processes share: one number in a store, and what each priority may take of it.
 
-use crate::policy::rate_limit::Priority;
+use crate::policy::rate_limit::{CRITICAL_PERCENT, NORMAL_PERCENT, Priority, kept_from};
 use std::time::Duration;
 
 /// What all processes of a fleet may start together: so many attempts a second or minute, `burst` of them at once.
@@ -28,8 +28,8 @@ impl SharedQuota {
             attempts,
             period: Duration::from_secs(1),
             burst: attempts.max(1),
-            critical_percent: 10,
-            normal_percent: 20,
+            critical_percent: CRITICAL_PERCENT,
+            normal_percent: NORMAL_PERCENT,
         }
     }
 
@@ -96,13 +96,8 @@ impl SharedQuota {
     /// How many attempts of the bucket a priority may take: all but what it leaves to those above it, at least 1.
     #[must_use]
     pub fn allowance(&self, priority: Priority) -> u32 {
-        let percent = match priority {
-            Priority::Bulk => u32::from(self.critical_percent) + u32::from(self.normal_percent),
-            Priority::Critical => 0,
-            Priority::Normal => u32::from(self.critical_percent),
-        };
-        let kept = (u64::from(self.burst) * u64::from(percent)).div_ceil(100);
-        self.burst.saturating_sub(u32::try_from(kept).unwrap_or(u32::MAX)).max(1)
+        let kept = kept_from(priority, self.burst, self.critical_percent, self.normal_percent);
+        self.burst.saturating_sub(kept).max(1)
     }
 }
 

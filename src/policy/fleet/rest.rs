@@ -35,6 +35,23 @@ impl Rest {
     }
 }
 
+/// When trouble with a store was last told of aloud: once a minute, for a log full of repeats hides the line that matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aloud(Option<Moment>);
+
+impl Aloud {
+    /// Whether it may be told aloud now, which then is the only time for a minute.
+    pub fn may_be_told(&mut self, now: Moment) -> bool {
+        let may = self.0.is_none_or(|last| now.since(&last) >= BETWEEN_WARNINGS);
+        if may {
+            self.0 = Some(now);
+        }
+        may
+    }
+}
+
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
+
 const MOST_DOUBLINGS: u32 = 5;
 
 #[cfg(test)]
@@ -43,6 +60,14 @@ mod tests {
     use crate::policy::moment::some_moment;
 
     const S: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn trouble_is_told_aloud_once_a_minute() {
+        let (mut aloud, now) = (Aloud::default(), some_moment());
+        let after = |seconds| Moment { monotonic: now.monotonic + S * seconds, wall: now.wall + S * seconds };
+        let told = [0, 59, 60, 119, 120].map(|seconds| aloud.may_be_told(after(seconds)));
+        assert_eq!(told, [true, false, true, false, true]);
+    }
 
     #[test]
     fn it_doubles_with_each_failure_in_a_row_and_begins_anew_after_an_answer() {
