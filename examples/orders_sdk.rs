@@ -5,6 +5,7 @@
 //! no order was lost and none was placed twice. Below are the tests that the team has of it: `cargo test --example orders_sdk`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use eastwest::iam::{Route, Routes};
 use eastwest::testing::{FakeGateway, IdempotentCallee, ManualClock, Reply};
 use eastwest::{CallContext, Error, ErrorKind, IdempotencyKey, ServiceClient};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 // ---- The SDK: what the orders team publishes.
+
+const PRICE: Route = Route::get("/prices/{sku}");
+const PLACE: Route = Route::post("/orders");
+/// What the service serves: its callers write their grants from it.
+pub const ROUTES: Routes = Routes::new("orders", &[PRICE, PLACE]);
 
 /// The orders service, as its callers see it. A cheap clone.
 #[derive(Clone)]
@@ -104,7 +110,7 @@ impl Orders {
     /// # Errors
     /// [`OrdersError`]; with the circuit open, only where no price was ever heard.
     pub async fn price(&self, context: &CallContext, sku: &str) -> Result<Price, OrdersError> {
-        match self.client.get(context, "/prices").segment(sku).send().await {
+        match self.client.get(context, "/prices").segment(sku).url_template(PRICE.template()).send().await {
             Ok(answer) => {
                 let tag: PriceTag = answer.json()?;
                 locked(&self.prices).insert(sku.to_owned(), tag.cents);
@@ -164,7 +170,8 @@ impl Orders {
         key: &IdempotencyKey,
         order: &NewOrder,
     ) -> Result<Order, Error> {
-        self.client.post(context, "/orders").idempotency_key(key).json(order).send().await?.json()
+        let call = self.client.post(context, PLACE.template()).url_template(PLACE.template());
+        call.idempotency_key(key).json(order).send().await?.json()
     }
 }
 
@@ -349,6 +356,17 @@ mod tests {
         let unknown = bench.orders.price(&CallContext::root(), "B-1").await.unwrap_err();
         assert!(matches!(unknown, OrdersError::Failed(error) if error.is_circuit_open()));
         bench.gateway.assert_attempts(1);
+    }
+
+    #[tokio::test]
+    async fn every_call_goes_by_a_route_that_callers_are_granted() {
+        let bench = Bench::of([Reply::json(200, r#"{"cents":1250}"#)], [book().answers()]);
+        bench.price().await.unwrap();
+        bench.place("request-1").await.unwrap();
+        for attempt in bench.gateway.attempts() {
+            let below_the_stage = attempt.path().strip_prefix("/prod").unwrap();
+            assert!(ROUTES.serving(attempt.method(), below_the_stage).unwrap().is_some(), "{attempt:?}");
+        }
     }
 
     #[tokio::test]

@@ -39,6 +39,11 @@ pub(super) fn reaches(resource: &[Piece], route: &[Part], own: Option<&[Part]>) 
     false
 }
 
+/// Whether a route takes the request that these words make: its method, then the parts of its path.
+pub(super) fn serves(route: &[Part], words: &[&str]) -> bool {
+    words.iter().try_fold(0, |at, word| step(route, at, word)) == Some(route.len())
+}
+
 /// Whether nothing contradicts up to the first wildcard or variable: most pairs are told apart by that.
 fn begin_alike(resource: &[Piece], route: &[Part]) -> bool {
     for pair in resource.iter().zip(route) {
@@ -77,7 +82,7 @@ fn words(resource: &[Piece], route: &[Part], own: &[Part]) -> BTreeSet<String> {
 
 /// Whether the gateway hands a request of both to `this`: at the first part that differs, a literal goes before a
 /// variable and a variable before a greedy one; then a method goes before `ANY`.
-fn is_more_specific(this: &[Part], than: &[Part]) -> bool {
+pub(super) fn is_more_specific(this: &[Part], than: &[Part]) -> bool {
     let rank = |part: &Part| match part {
         Part::Literal(_) => 0_u8,
         Part::Variable(_) => 1,

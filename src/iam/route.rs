@@ -1,6 +1,7 @@
 //! What a service declares once: its routes, as constants.
 
 use crate::iam::error::IamError;
+use crate::iam::reach::{is_more_specific, serves};
 use crate::iam::template::{Part, Piece, parts};
 use crate::iam::wall::Wall;
 use std::collections::BTreeSet;
@@ -45,6 +46,37 @@ impl Routes {
     #[must_use]
     pub const fn routes(&self) -> &'static [Route] {
         self.routes
+    }
+
+    /// The route that the gateway hands a request to, none where no route takes it: what ties the calls of an SDK, as its tests
+    /// record them, to what it declares.
+    ///
+    /// The path is the one below the stage, percent-encoded, without the query. Of several routes the most specific goes first: a
+    /// literal part before a variable, that before a greedy one, then a method before `ANY`.
+    ///
+    /// ```
+    /// # use eastwest::iam::{IamError, Route, Routes};
+    /// # const GET_ORDER: Route = Route::get("/orders/{id}");
+    /// # const ORDERS: Routes = Routes::new("orders", &[GET_ORDER]);
+    /// assert_eq!(ORDERS.serving("GET", "/orders/o-1")?, Some(GET_ORDER));
+    /// assert_eq!(ORDERS.serving("DELETE", "/orders/o-1")?, None);
+    /// # Ok::<(), IamError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`IamError::Invalid`] with the field `template`, if a route that is declared is none.
+    pub fn serving(&self, method: &str, path: &str) -> Result<Option<Route>, IamError> {
+        let below = path.strip_prefix('/').unwrap_or(path);
+        let words: Vec<&str> = std::iter::once(method).chain(below.split('/')).collect();
+        let mut best: Option<(Route, Vec<Part>)> = None;
+        for route in self.routes {
+            let shape = route.shape()?;
+            let goes_first = best.as_ref().is_none_or(|(_, than)| is_more_specific(&shape, than));
+            if goes_first && serves(&shape, &words) {
+                best = Some((*route, shape));
+            }
+        }
+        Ok(best.map(|(route, _)| route))
     }
 
     /// How many resources a REST API has that serves these routes and no others.
@@ -252,6 +284,38 @@ mod tests {
             Route::any("/files/{proxy+}"),
         ],
     );
+
+    #[test]
+    fn a_request_is_served_by_the_most_specific_route_that_takes_it() {
+        let serving = |method, path| {
+            let latest = Route::get("/orders/latest");
+            let routes = [&[Route::any("/orders/{id}"), latest][..], ORDERS.routes()].concat();
+            Routes::new("orders", routes.leak()).serving(method, path).unwrap().map(|route| route.to_string())
+        };
+        for (method, path, route) in [
+            ("GET", "/orders", "GET /orders"),
+            ("POST", "/orders", "POST /orders"),
+            ("GET", "/orders/o-1", "GET /orders/{id}"),
+            ("DELETE", "/orders/o-1", "ANY /orders/{id}"),
+            ("GET", "/orders/latest", "GET /orders/latest"),
+            ("GET", "/orders/o%2F1/lines", "GET /orders/{order}/lines"),
+            ("PUT", "/files/a/b/c", "ANY /files/{proxy+}"),
+        ] {
+            assert_eq!(serving(method, path).as_deref(), Some(route), "{method} {path}");
+        }
+        for (method, path) in [
+            ("GET", "/"),
+            ("GET", "/orders/"),
+            ("PUT", "/orders"),
+            ("GET", "/files"),
+            ("GET", "/files/"),
+            ("GET", "/orders/o-1/lines/1"),
+            ("get", "/orders"),
+        ] {
+            assert_eq!(serving(method, path), None, "{method} {path}");
+        }
+        assert_eq!(Routes::new("root", ROOT).serving("GET", "/").unwrap(), Some(Route::get("/")));
+    }
 
     #[test]
     fn the_resources_are_the_parts_of_all_paths_and_the_root() {
