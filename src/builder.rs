@@ -351,6 +351,10 @@ impl ClientBuilder {
         let Some(region) = region else {
             return Err(Error::configuration("region", "not set, and never guessed from the host"));
         };
+        if let Some(named) = base.named_region().filter(|named| *named != region) {
+            let reason = format!("is {region}, and the host is in {named}, where no signature for it stands");
+            return Err(Error::configuration("region", reason));
+        }
         let Some(credentials) = self.credentials else {
             return Err(Error::configuration(
                 "credentials",

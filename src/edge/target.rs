@@ -93,6 +93,15 @@ impl BaseUrl {
         host.contains(".vpce.") || (host.contains(".execute-api.") && first.contains("-vpce-"))
     }
 
+    /// The Region that the host's name tells, where it is one of AWS's own for an API, a function URL or a VPC Lattice service
+    /// (*AWS service endpoints*, AWS General Reference).
+    pub(crate) fn named_region(&self) -> Option<&str> {
+        let name = AWS_DOMAINS.iter().find_map(|domain| self.host().strip_suffix(domain))?;
+        let mut labels = name.rsplit('.').filter(|label| *label != "vpce");
+        let region = labels.next()?;
+        labels.next().filter(|service| OF_A_REGION.contains(service)).map(|_| region)
+    }
+
     /// Whether the connection is not encrypted.
     pub(crate) fn is_plain_http(&self) -> bool {
         self.origin.scheme() == "http"
@@ -262,6 +271,10 @@ fn fault(reason: impl Into<String>) -> Fault {
 }
 
 const LONGEST_URL: usize = 8_192;
+/// Where the names end that AWS gives, with the Region before.
+const AWS_DOMAINS: [&str; 4] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".on.aws"];
+/// What stands before the Region.
+const OF_A_REGION: [&str; 4] = ["execute-api", "execute-api-fips", "lambda-url", "vpc-lattice-svcs"];
 const LONGEST_URI_OF_HTTP: usize = 65_000;
 const BASE_URL: &str = "base_url";
 
@@ -309,6 +322,28 @@ mod tests {
         }
         let asked = base("https://h.test").target(&Path::default().trailing_slash(), &[]).unwrap();
         assert_eq!(asked.as_str(), "https://h.test/");
+    }
+
+    #[test]
+    fn the_names_that_aws_gives_tell_their_region_and_no_others_do() {
+        for (host, region) in [
+            ("a1b2c3.execute-api.eu-central-1.amazonaws.com", Some("eu-central-1")),
+            ("a1b2c3-vpce-0f1e.execute-api.us-east-1.amazonaws.com", Some("us-east-1")),
+            ("vpce-0f1e-ab.execute-api.us-east-1.vpce.amazonaws.com", Some("us-east-1")),
+            ("vpce-0f1e-ab-us-east-1a.execute-api.us-east-1.vpce.amazonaws.com", Some("us-east-1")),
+            ("a1b2c3.execute-api-fips.us-gov-west-1.amazonaws.com", Some("us-gov-west-1")),
+            ("a1b2c3.execute-api.cn-north-1.amazonaws.com.cn", Some("cn-north-1")),
+            ("a1b2c3.execute-api.eu-west-1.api.aws", Some("eu-west-1")),
+            ("A1B2C3.LAMBDA-URL.EU-WEST-1.ON.AWS", Some("eu-west-1")),
+            ("svc-1.7d67968.vpc-lattice-svcs.us-west-2.on.aws", Some("us-west-2")),
+            ("orders.example.com", None),
+            ("execute-api.eu-central-1.example.com", None),
+            ("d-123.cloudfront.amazonaws.com", None),
+            ("amazonaws.com", None),
+            ("127.0.0.1", None),
+        ] {
+            assert_eq!(base(&format!("https://{host}/prod")).named_region(), region, "{host}");
+        }
     }
 
     #[test]

@@ -44,6 +44,17 @@ fn region_and_credentials_are_never_guessed() {
 }
 
 #[test]
+fn a_region_that_is_not_the_host_s_own_is_refused_where_the_host_tells_it() {
+    let url = "https://abc.execute-api.eu-central-1.amazonaws.com/prod";
+    let built = |url, region| builder(url).region(region).build();
+    let error = built(url, "eu-west-1").unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("region")));
+    assert!(error.to_string().contains("eu-west-1") && error.to_string().contains("eu-central-1"), "{error}");
+    built(url, " eu-central-1 ").unwrap();
+    built("https://orders.example.com", "eu-west-1").unwrap();
+}
+
+#[test]
 fn settings_that_contradict_each_other_are_refused() {
     let new = || builder("https://api.example.test/prod");
     let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));
