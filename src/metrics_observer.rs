@@ -14,6 +14,7 @@ use metrics::{Label, counter, histogram};
 /// | `eastwest.client.calls` | counter | method, host, template, `outcome` | calls that ended: `succeeded`, `failed`, `refused` (nothing was sent) or `abandoned` |
 /// | `eastwest.client.attempts` | counter | method, host, template | attempts that ended |
 /// | `eastwest.client.retries` | counter | method, host, template | attempts after the first that are about to be made |
+/// | `eastwest.client.held_back` | histogram, seconds | method, host, template | waits of attempts for the client's own limits |
 /// | `eastwest.client.throttled` | counter | method, host, template | answers that were 429 |
 /// | `eastwest.client.in_doubt` | counter | method, host, template | calls that failed or were dropped and may have been carried out |
 /// | `eastwest.client.circuit` | counter | `from`, `to` | changes of a breaker |
@@ -61,6 +62,9 @@ impl Observer for MetricsObserver {
                 let kind = with(call, [("error.type", error.kind().as_str().to_owned())]);
                 histogram!(CALL_DURATION, kind).record(call.elapsed().as_secs_f64());
                 in_doubt(call, error.may_have_committed());
+            }
+            Event::HeldBack { call, wait } => {
+                histogram!(HELD_BACK, with(call, [])).record(wait.as_secs_f64());
             }
             Event::Retries { call, .. } => counter!(RETRIES, with(call, [])).increment(1),
             Event::Succeeded { call, .. } => {
@@ -111,6 +115,7 @@ const ATTEMPT_DURATION: &str = "http.client.request.duration";
 const CALLS: &str = "eastwest.client.calls";
 const CALL_DURATION: &str = "eastwest.client.call.duration";
 const CIRCUIT: &str = "eastwest.client.circuit";
+const HELD_BACK: &str = "eastwest.client.held_back";
 const IN_DOUBT: &str = "eastwest.client.in_doubt";
 const RETRIES: &str = "eastwest.client.retries";
 const THROTTLED: &str = "eastwest.client.throttled";

@@ -99,6 +99,18 @@ impl Watch {
         self.tell(&Event::AttemptEnded { call: CallView(story), attempt });
     }
 
+    /// The client's own limits have held an attempt back.
+    pub(crate) fn held_back(&self, story: &Story, wait: Duration) {
+        tracing::debug!(
+            http.request.method = %story.method,
+            url.path = story.path,
+            wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            correlation_id = story.correlation_id,
+            "held back"
+        );
+        self.tell(&Event::HeldBack { call: CallView(story), wait });
+    }
+
     /// A retry follows.
     pub(crate) fn retries(&self, story: &Story) {
         let Some(attempt) = story.attempts.last() else {

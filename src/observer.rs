@@ -46,7 +46,7 @@ pub trait Observer: Send + Sync {
 
 /// What becomes of calls.
 ///
-/// Of one call: any number of attempts, each of which begins and ends, with what follows between them; and one of
+/// Of one call: any number of attempts, each of which begins and ends, with what comes between them; and one of
 /// [`Abandoned`](Event::Abandoned), [`Failed`](Event::Failed) and [`Succeeded`](Event::Succeeded) at the end. A call that is
 /// not valid begins nothing and ends in no event. An attempt that cannot be signed, or whose headers turn out too large with the
 /// signature, begins and does not end: its call fails, and nothing was sent.
@@ -98,6 +98,15 @@ pub enum Event<'a> {
         call: CallView<'a>,
         /// Why.
         error: &'a Error,
+    },
+    /// The client's own limits (rate, calls in flight, a limit shared with others) have held the next attempt back for a millisecond
+    /// or more; it may begin now.
+    #[non_exhaustive]
+    HeldBack {
+        /// The call.
+        call: CallView<'a>,
+        /// For how long.
+        wait: Duration,
     },
     /// A further attempt follows, after a wait or at once.
     #[non_exhaustive]

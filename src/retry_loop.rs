@@ -46,7 +46,9 @@ impl Gates {
             // Boxed, so that who sets no limit pays for none.
             let paced = Box::pin(self.pace.admit(&*self.ambient, time, priority)).await;
             slot = paced.map_err(|late| teller.late(late))?;
-            now = self.ambient.now();
+            let admitted = self.ambient.now();
+            teller.admitted(admitted.since(&now));
+            now = admitted;
         }
         let left = time.left(now.monotonic);
         let permit =

@@ -128,6 +128,13 @@ impl<'a> Teller<'a> {
         StopReason::RateLimited
     }
 
+    /// The pace has admitted the attempt, after so long.
+    pub(crate) fn admitted(&self, wait: Duration) {
+        if wait >= NOTICED {
+            self.watch.held_back(&self.story, wait);
+        }
+    }
+
     /// What the gateway refused cannot be put right.
     pub(crate) fn cannot_recover(&mut self, why: &'static str) -> StopReason {
         self.unrecoverable = Some(why);
@@ -271,5 +278,8 @@ impl Drop for Teller<'_> {
         }
     }
 }
+
+/// What is shorter is no wait: it was only asked.
+const NOTICED: Duration = Duration::from_millis(1);
 
 mod told;

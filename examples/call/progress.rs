@@ -54,6 +54,7 @@ impl Observer for Progress {
             }
             Event::AttemptBegins { number, .. } => self.say(&format!("> attempt {number}")),
             Event::AttemptEnded { attempt, .. } => self.say(&format!("< {}", ended(attempt))),
+            Event::HeldBack { wait, .. } => self.say(&format!("  held back for {} ms", wait.as_millis())),
             Event::Retries { wait, .. } if wait.is_zero() => self.say("  again at once, put right"),
             Event::Retries { wait, .. } => self.say(&format!("  again in {} ms", wait.as_millis())),
             Event::CircuitChanged { from, to, .. } => {

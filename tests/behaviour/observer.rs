@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, SECRET, TOKEN};
 use eastwest::testing::Reply;
-use eastwest::{CallContext, Event, Observer};
+use eastwest::{CallContext, Event, Observer, Priority, RateLimit};
 use std::sync::{Arc, Mutex};
 
 /// Writes events down in a few words.
@@ -17,6 +17,7 @@ impl Observer for Diary {
             Event::AttemptEnded { attempt, .. } => format!("ended {attempt}"),
             Event::CircuitChanged { from, to, .. } => format!("circuit {} {}", from.as_str(), to.as_str()),
             Event::Failed { error, .. } => format!("failed {}", error.kind().as_str()),
+            Event::HeldBack { wait, .. } => format!("held back {}", wait.as_millis()),
             Event::Retries { wait, .. } => format!("retries {}", !wait.is_zero()),
             Event::Succeeded { call, status, .. } => {
                 format!("succeeded {status} of {}", call.attempts().len())
@@ -31,6 +32,19 @@ impl Diary {
     fn read(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
+}
+
+#[tokio::test]
+async fn a_wait_for_the_client_s_own_limit_is_told_with_its_length() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let diary = Diary::default();
+    let client = rig.builder().rate_limit(RateLimit::per_second(2)).observer(diary.clone()).build().unwrap();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        client.post(&CallContext::root(), "/orders").priority(Priority::Critical).send().await.unwrap();
+        told.push(diary.read().remove(0));
+    }
+    assert_eq!(told, ["begins 1", "begins 1", "held back 500"]);
 }
 
 #[tokio::test]
