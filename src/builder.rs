@@ -398,6 +398,12 @@ impl ClientBuilder {
         };
         let transport = Transport::new(transport, Arc::clone(&self.world))?;
         #[cfg(feature = "testing")]
+        if self.network.is_none() && base.host() == crate::network::NO_SOCKET {
+            let reason =
+                "has no socket behind it: begin with `gateway.client()`, or add `.exchange_with(..)`";
+            return Err(Error::configuration("base_url", reason));
+        }
+        #[cfg(feature = "testing")]
         let transport = transport.over(self.network);
         let edge = Edge {
             signer,

@@ -25,6 +25,9 @@ pub trait Network: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Delivery> + Send + 'a>>;
 }
 
+/// The host of a base URL behind which there is no socket: a name that never resolves (RFC 6761, section 6.2).
+pub(crate) const NO_SOCKET: &str = "in-memory.test";
+
 /// A signed request, as it would go over the wire.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@
 use eastwest::testing::{
     Ambient, Delivery, FakeGateway, GatewayBuilder, GatewayResponse, ManualClock, Network, Outgoing, Reply,
 };
-use eastwest::{CallContext, Error, ErrorKind, Profile, Response, RetryBudget};
+use eastwest::{CallContext, Error, ErrorKind, Profile, Response, RetryBudget, ServiceClient};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -43,6 +43,19 @@ fn told(result: &Result<Response, Error>, gateway: &FakeGateway) -> String {
 
 fn classes(attempts: &[eastwest::Attempt]) -> Vec<&'static str> {
     attempts.iter().map(|attempt| attempt.class().as_str()).collect()
+}
+
+#[test]
+fn a_client_that_was_not_given_the_gateway_without_a_socket_is_told_so_when_it_is_built() {
+    let gateway = answering([]).without_socket();
+    let builder = || {
+        let (id, secret) = ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");
+        ServiceClient::builder(gateway.base_url()).region("eu-central-1").static_credentials(id, secret, None)
+    };
+    let error = builder().build().unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("base_url")));
+    assert!(error.to_string().contains("exchange_with"), "{error}");
+    builder().exchange_with(gateway.in_memory()).build().unwrap();
 }
 
 fn order() -> Reply {
@@ -229,7 +242,7 @@ impl Network for Echo {
 #[tokio::test]
 async fn what_is_not_the_gateway_may_stand_in_for_sockets_too() {
     let clock = ManualClock::new();
-    let client = eastwest::ServiceClient::builder("https://orders.example/v1")
+    let client = ServiceClient::builder("https://orders.example/v1")
         .region("eu-central-1")
         .static_credentials("AKIDEXAMPLE", "secret", None)
         .ambient(clock.clone())

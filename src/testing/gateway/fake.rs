@@ -1,5 +1,6 @@
 //! The embedded gateway: the handle that a test holds.
 
+use crate::network::NO_SOCKET;
 use crate::testing::answers::reply::Reply;
 use crate::testing::gateway::record::RecordedAttempt;
 use crate::testing::gateway::shared::Shared;
@@ -82,7 +83,7 @@ impl FakeGateway {
     #[must_use]
     pub fn base_url(&self) -> String {
         let origin = match self.addr.port() {
-            0 => "https://in-memory.test".to_owned(),
+            0 => format!("https://{NO_SOCKET}"),
             _ => format!("http://{}", self.addr),
         };
         match self.shared.stage.as_str() {
