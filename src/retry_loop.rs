@@ -199,7 +199,7 @@ async fn attempt<E: Exchange>(
     if matches!(decision, Decision::Return) {
         return Ok(Made::Answer(teller.answer(seen, now)));
     }
-    teller.keep(exchange.cleared(seen, &identity));
+    teller.keep(exchange.keep(seen, &identity));
     Ok(Made::Another(decision, identity, now.monotonic))
 }
 

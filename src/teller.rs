@@ -1,5 +1,6 @@
 //! Keeps the story of a call while it runs, and tells it at its end: as an answer, an error or an event.
 
+use crate::edge::kept::Kept;
 use crate::edge::{Seen, Shown};
 use crate::error::{Error, Inner};
 use crate::error_kind::ErrorKind;
@@ -37,8 +38,7 @@ pub(crate) struct Teller<'a> {
     retries: u32,
     /// How many retries there are, the one that is on its way included.
     retries_begun: u32,
-    /// Boxed, so that a call that never fails holds nothing of it.
-    last: Option<Box<Seen>>,
+    last: Option<Kept>,
     may_have_committed: bool,
     ended: bool,
 }
@@ -106,13 +106,13 @@ impl<'a> Teller<'a> {
     }
 
     /// Keeps what an attempt showed that was no success.
-    pub(crate) fn keep(&mut self, seen: Seen) {
-        self.last = Some(Box::new(seen));
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.last = Some(kept);
     }
 
     /// What the last attempt showed.
-    pub(crate) fn last(&self) -> Option<&Seen> {
-        self.last.as_deref()
+    pub(crate) fn last(&self) -> Option<&Kept> {
+        self.last.as_ref()
     }
 
     /// The breaker did not admit the attempt.
@@ -171,9 +171,9 @@ impl<'a> Teller<'a> {
         inner.class = run.last_class();
         inner.retry_after = run.retry_after();
         inner.look_it_up = !self.repeatable;
-        if let (Some(seen), Some(class)) = (self.last.take(), run.last_class()) {
+        if let (Some(kept), Some(class)) = (self.last.take(), run.last_class()) {
             // The last real outcome is not lost behind the later failure.
-            inner.answer = told(*seen, class).1;
+            inner.answer = told(kept, class).1;
         }
         self.finish(error)
     }
@@ -206,7 +206,7 @@ impl<'a> Teller<'a> {
             (_, None) => ErrorKind::Timeout,
         };
         let (what, answer, cause) = match (self.last.take(), class) {
-            (Some(seen), Some(class)) => told(*seen, class),
+            (Some(kept), Some(class)) => told(kept, class),
             _ => (self.nothing_sent(reason).to_owned(), None, None),
         };
         match kind {

@@ -6,9 +6,10 @@ use crate::edge::body::BodyLimits;
 use crate::edge::clock_skew::{self, ClockSkew, measure};
 use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
+use crate::edge::kept::Kept;
 use crate::edge::order::Order;
 use crate::edge::path::Path;
-use crate::edge::redact::{Secrets, detach};
+use crate::edge::redact::Secrets;
 use crate::edge::sigv4::{BodyHash, Signer};
 use crate::edge::target::BaseUrl;
 use crate::edge::transport::{Exchanged, Transport, header_bytes};
@@ -47,9 +48,9 @@ pub(crate) trait Exchange: Sync {
         timeout: Duration,
     ) -> impl Future<Output = Result<Seen, Error>> + Send;
 
-    /// What an attempt showed, without the secrets that it went out with: what is not handed out as an answer is told,
-    /// logged and kept.
-    fn cleared(&self, seen: Seen, identity: &Self::Identity) -> Seen;
+    /// What is kept of an attempt that is not handed out as an answer, without the secrets that it went out with: it is told,
+    /// logged and written down.
+    fn keep(&self, seen: Seen, identity: &Self::Identity) -> Kept;
 
     /// Puts right what the gateway refused; an error says why sending again is pointless.
     fn recover(
@@ -57,7 +58,7 @@ pub(crate) trait Exchange: Sync {
         recovery: Recovery,
         order: &Order,
         refused: &Self::Identity,
-        seen: Option<&Seen>,
+        seen: Option<&Kept>,
         within: Duration,
     ) -> impl Future<Output = Result<(), &'static str>> + Send;
 }
@@ -220,14 +221,13 @@ impl Exchange for Edge {
         Ok(self.seen(exchanged, (sent, offset)))
     }
 
-    fn cleared(&self, mut seen: Seen, identity: &Identity) -> Seen {
+    fn keep(&self, mut seen: Seen, identity: &Identity) -> Kept {
         if let Shown::Answered { headers, body, .. } = &mut seen.shown {
             let secrets = Secrets::of(&identity.credentials, identity.user_token.as_ref());
             *body = secrets.clear_body(headers, std::mem::take(body));
             secrets.clear_headers(headers);
-            detach(headers, body);
         }
-        seen
+        Kept::of(seen)
     }
 
     async fn recover(
@@ -235,12 +235,12 @@ impl Exchange for Edge {
         recovery: Recovery,
         order: &Order,
         refused: &Identity,
-        seen: Option<&Seen>,
+        seen: Option<&Kept>,
         within: Duration,
     ) -> Result<(), &'static str> {
         match recovery {
             Recovery::Clock => {
-                let gap = seen.and_then(Seen::raw_gap);
+                let gap = seen.and_then(Kept::raw_gap);
                 if gap.unwrap_or_default().unsigned_abs() > ClockSkew::MOST_SECONDS {
                     return Err("the clocks differ by more than a day, which is not put right");
                 }

@@ -20,6 +20,7 @@ pub(crate) mod exchange;
 pub(crate) mod fault;
 #[cfg(test)]
 pub(crate) mod hand;
+pub(crate) mod kept;
 #[cfg(feature = "aws-config")]
 pub(crate) mod lent;
 pub(crate) mod order;

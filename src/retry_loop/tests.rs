@@ -5,6 +5,7 @@ mod restraint;
 use super::*;
 use crate::edge::Shown;
 use crate::edge::ambient::{Ambient, System};
+use crate::edge::kept::Kept;
 use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
@@ -118,8 +119,8 @@ impl Exchange for Fake {
         })
     }
 
-    fn cleared(&self, seen: Seen, (): &()) -> Seen {
-        seen
+    fn keep(&self, seen: Seen, (): &()) -> Kept {
+        Kept::of(seen)
     }
 
     async fn recover(
@@ -127,7 +128,7 @@ impl Exchange for Fake {
         recovery: Recovery,
         _: &Order,
         (): &(),
-        seen: Option<&Seen>,
+        seen: Option<&Kept>,
         _: Duration,
     ) -> Result<(), &'static str> {
         assert!(seen.is_some(), "a recovery follows an answer");

@@ -1,6 +1,7 @@
 //! What an attempt showed, in words and as a count.
 
-use crate::edge::{Seen, Shown};
+use crate::edge::Shown;
+use crate::edge::kept::Kept;
 use crate::error::{Answered, Cause};
 use crate::policy::classify::Class;
 use crate::policy::gateway::{ErrorBody, GatewayError, first_sentence};
@@ -20,9 +21,10 @@ pub(super) fn came(shown: &Shown, class: Option<Class>) -> Came {
 }
 
 /// What the last attempt showed, in words; what is kept of its answer; and the cause beneath.
-pub(super) fn told(seen: Seen, class: Class) -> (String, Option<Answered>, Option<Cause>) {
-    match seen.shown {
-        Shown::Answered { status, headers, body, .. } => {
+pub(super) fn told(kept: Kept, class: Class) -> (String, Option<Answered>, Option<Cause>) {
+    match kept {
+        Kept::Answered(answer) => {
+            let (status, headers, body) = answer.into_parts();
             let gateway_error = GatewayError::read(status, &headers);
             let read = ErrorBody::read(&headers, &body);
             let what = match (class, gateway_error) {
@@ -38,7 +40,7 @@ pub(super) fn told(seen: Seen, class: Class) -> (String, Option<Answered>, Optio
             let code = read.code;
             (what, Some(Answered { status, headers, body, gateway_error, code, message }), None)
         }
-        Shown::Lost { how, cause, .. } => (format!("{class}: {}", how.as_str()), None, Some(cause)),
-        Shown::NeverSent { reason, cause, .. } => (format!("{class}: {reason}"), None, Some(cause)),
+        Kept::Lost { how, cause } => (format!("{class}: {}", how.as_str()), None, Some(cause)),
+        Kept::NeverSent { reason, cause } => (format!("{class}: {reason}"), None, Some(cause)),
     }
 }

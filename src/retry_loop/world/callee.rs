@@ -2,6 +2,7 @@
 
 use super::scenes::{Scene, scene};
 use super::*;
+use crate::edge::kept::Kept;
 use crate::edge::{Seen, Shown};
 use crate::error_kind::ErrorKind;
 use crate::policy::classify::Recovery;
@@ -107,8 +108,8 @@ impl Exchange for Callee {
         })
     }
 
-    fn cleared(&self, seen: Seen, _: &Identity) -> Seen {
-        seen
+    fn keep(&self, seen: Seen, _: &Identity) -> Kept {
+        Kept::of(seen)
     }
 
     async fn recover(
@@ -116,7 +117,7 @@ impl Exchange for Callee {
         _: Recovery,
         order: &Order,
         _: &Identity,
-        seen: Option<&Seen>,
+        seen: Option<&Kept>,
         within: Duration,
     ) -> Result<(), &'static str> {
         assert!(seen.is_some(), "a recovery follows an answer");
