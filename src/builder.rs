@@ -419,6 +419,7 @@ impl ClientBuilder {
             api_id,
             user_tokens: self.user_tokens,
             user_token_header: names.user_token.clone(),
+            idempotency_header: names.idempotency_key.clone(),
             ambient: Arc::clone(&self.world),
         };
         let now = self.world.now();

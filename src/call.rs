@@ -15,7 +15,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::response::Response;
 use crate::retry_loop::Bounds;
 use crate::settings::Overrides;
-use crate::shared::{Afterlife, Shared, unkeyed};
+use crate::shared::{Afterlife, Shared, unkeyed as no_key};
 use crate::template::{Draft, checked_header};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -31,6 +31,12 @@ use std::time::Duration;
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call {
     shared: Arc<Shared>,
+    // Boxed, so that whoever waits for the call holds nothing of what it was made from.
+    parts: Box<Parts>,
+}
+
+/// What a call was given so far.
+struct Parts {
     draft: Draft,
     key: Key,
     by_reference: bool,
@@ -53,8 +59,7 @@ impl Call {
     pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
         let key = if method.is_safe() { Key::None } else { Key::Fresh };
         let draft = Draft::new(context, method, path);
-        Call {
-            shared,
+        let parts = Parts {
             draft,
             key,
             by_reference: false,
@@ -62,7 +67,8 @@ impl Call {
             fault: None,
             origin: None,
             unkeyed: false,
-        }
+        };
+        Call { shared, parts: Box::new(parts) }
     }
 
     /// Appends path segments, which are data: each is percent-encoded by itself, `/` inside one becomes `%2F`.
@@ -81,20 +87,22 @@ impl Call {
 
     /// Appends one path segment, which is data, as [`segments`](Call::segments) does.
     pub fn segment(mut self, segment: impl ToString) -> Call {
-        self.draft.path = self.draft.path.segment(segment.to_string());
+        let path = std::mem::take(&mut self.parts.draft.path);
+        self.parts.draft.path = path.segment(segment.to_string());
         self
     }
 
     /// Ends the path with a slash, after its segments.
     pub fn trailing_slash(mut self) -> Call {
-        self.draft.path = self.draft.path.trailing_slash();
+        let path = std::mem::take(&mut self.parts.draft.path);
+        self.parts.draft.path = path.trailing_slash();
         self
     }
 
     /// Appends a query pair. Order and repeats are kept; a space is sent as `%20`, a plus as `%2B`.
     #[doc(alias = "params")]
     pub fn query(mut self, name: impl ToString, value: impl ToString) -> Call {
-        self.draft.query.push((name.to_string(), value.to_string()));
+        self.parts.draft.query.push((name.to_string(), value.to_string()));
         self
     }
 
@@ -109,12 +117,10 @@ impl Call {
     /// that ride along), hop-by-hop headers and `x-http-method-override`; and values with control characters.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Call {
         match checked_header(name.as_ref(), value.as_ref(), &self.shared.names) {
-            Ok(_) if self.draft.headers.len() >= MOST_HEADERS => {
+            Ok(_) if self.parts.draft.headers.len() >= MOST_HEADERS => {
                 self.keep_fault(Error::too_large("header", format!("more than {MOST_HEADERS} of them")));
             }
-            Ok((name, value)) => {
-                self.draft.headers.append(name, value);
-            }
+            Ok(header) => self.parts.draft.headers.push(header),
             Err(fault) => self.keep_fault(fault),
         }
         self
@@ -124,8 +130,8 @@ impl Call {
     pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Call {
         match serde_json::to_vec(value) {
             Ok(body) => {
-                self.draft.body = body.into();
-                self.draft.is_json = true;
+                self.parts.draft.body = body.into();
+                self.parts.draft.is_json = true;
             }
             Err(_) => self.keep_fault(Error::configuration("body", "the value cannot be written as JSON")),
         }
@@ -135,8 +141,8 @@ impl Call {
     /// Sets the body: bytes, or a `String`, or what else becomes [`Bytes`]. It is kept whole and sent byte for byte on every
     /// attempt; at most 10,485,760 bytes by default.
     pub fn body(mut self, body: impl Into<Bytes>) -> Call {
-        self.draft.body = body.into();
-        self.draft.is_json = false;
+        self.parts.draft.body = body.into();
+        self.parts.draft.is_json = false;
         self
     }
 
@@ -145,12 +151,12 @@ impl Call {
     /// A key made from a clock or from an attempt's number is no key: the same intent must give the same key each
     /// time, and another intent another one. Without this, a call of an unsafe method gets one fresh UUID.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Call {
-        if self.draft.method.is_safe() {
+        if self.parts.draft.method.is_safe() {
             self.keep_fault(Error::configuration("idempotency_key", "a safe method carries none"));
             return self;
         }
         match IdempotencyKey::new(key) {
-            Ok(key) => self.key = Key::Given(key),
+            Ok(key) => self.parts.key = Key::Given(key),
             Err(fault) => self.keep_fault(Error::configuration("idempotency_key", fault.to_string())),
         }
         self
@@ -161,7 +167,7 @@ impl Call {
     ///
     /// Where the inbound request carried no key there is none to derive from: that is an error, not a fresh key.
     pub fn idempotency_key_for(mut self, label: impl AsRef<str>) -> Call {
-        match self.draft.context.derive_key(label) {
+        match self.parts.draft.context.derive_key(label) {
             Ok(key) => self.idempotency_key(key),
             Err(fault) => {
                 self.keep_fault(Error::configuration("idempotency_key", fault.to_string()));
@@ -173,20 +179,20 @@ impl Call {
     /// Sends no idempotency key. A POST or PATCH is then not sent again where the first sending may have been
     /// carried out.
     pub fn no_idempotency_key(mut self) -> Call {
-        self.key = Key::None;
+        self.parts.key = Key::None;
         self
     }
 
     /// Allows sending again without a key: the callee recognises a repeat by a reference of its own in the request.
     pub fn repeat_safe_by_reference(mut self) -> Call {
-        self.by_reference = true;
+        self.parts.by_reference = true;
         self
     }
 
     /// Allows the replay of a letter without a key that may have been carried out: it may be carried out once more. Look
     /// it up first. Any other call is as it was.
     pub fn allow_unkeyed(mut self) -> Call {
-        self.unkeyed = false;
+        self.parts.unkeyed = false;
         self
     }
 
@@ -195,7 +201,7 @@ impl Call {
     /// It is not signed, logged or kept; after a 401 there is no other to try.
     pub fn user_token(mut self, token: impl AsRef<str>) -> Call {
         match UserToken::new(token) {
-            Ok(token) => self.draft.user_token = Some(token),
+            Ok(token) => self.parts.draft.user_token = Some(token),
             Err(fault) => self.keep_fault(Error::configuration("user_token", fault.to_string())),
         }
         self
@@ -203,7 +209,7 @@ impl Call {
 
     /// Names the route for spans and counters, `/orders/{id}` for instance: of few values, where paths are of many.
     pub fn url_template(mut self, template: impl AsRef<str>) -> Call {
-        self.draft.url_template = Some(template.as_ref().into());
+        self.parts.draft.url_template = Some(template.as_ref().into());
         self
     }
 
@@ -281,68 +287,64 @@ impl Call {
     }
 
     /// All that is found out before the first attempt.
-    fn take_off(mut self) -> Result<Flight, Error> {
-        if let Some(fault) = self.fault.take() {
+    fn take_off(self) -> Result<Flight, Error> {
+        let Call { shared, parts } = self;
+        let Parts { mut draft, key, by_reference, overrides, fault, origin, unkeyed } = *parts;
+        if let Some(fault) = fault {
             return Err(fault);
         }
-        if self.unkeyed {
-            return Err(unkeyed());
+        if unkeyed {
+            return Err(no_key());
         }
-        self.shared.check_user(self.origin.as_deref(), self.draft.user_token.is_some())?;
-        let own = self.overrides.take();
-        if let Some(own) = &own {
+        shared.check_user(origin.as_deref(), draft.user_token.is_some())?;
+        if let Some(own) = &overrides {
             own.check()?;
         }
-        let settings = own.map(|own| own.over(&self.shared.settings));
-        let settings = settings.as_ref().unwrap_or(&self.shared.settings);
+        let settings = overrides.map(|own| own.over(&shared.settings));
+        let settings = settings.as_ref().unwrap_or(&shared.settings);
         settings.check()?;
-        let key = match std::mem::replace(&mut self.key, Key::None) {
-            Key::Fresh => Some(self.shared.fresh_key()),
+        let key = match key {
+            Key::Fresh => Some(shared.fresh_key()),
             Key::Given(key) => Some(key),
             Key::None => None,
         };
-        let context = self.draft.context.clone();
-        let repeatable = key.is_some() || self.by_reference || self.draft.method.is_idempotent();
-        let (hop, by_reference) = (self.draft.hop(), self.by_reference);
-        let url_template = self.draft.url_template.take();
-        let order = self.draft.into_order(&self.shared, settings, key.as_ref())?;
-        let start = self.shared.gates.ambient.now();
-        let deadline = context
-            .time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve)
-            .and_then(|left| start.monotonic.checked_add(left));
+        let start = shared.gates.ambient.now();
+        let left = draft.context.time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve);
         let bounds = Bounds {
             priority: settings.priority,
             total: settings.profile.total_timeout,
-            deadline,
+            deadline: left.and_then(|left| start.monotonic.checked_add(left)),
             min_attempt_time: settings.profile.min_attempt_time,
         };
-        let deadline = context.lambda_deadline();
-        let afterlife = Afterlife { hop, by_reference, origin: self.origin, deadline };
-        let terms = settings.terms(repeatable);
-        Ok(Flight { shared: self.shared, order, terms, bounds, start, context, key, url_template, afterlife })
+        let afterlife = Afterlife { by_reference, origin, deadline: draft.context.lambda_deadline() };
+        let terms = settings.terms(key.is_some() || by_reference || draft.method.is_idempotent());
+        let refused = draft.context.next_hop().err();
+        let url_template = draft.url_template.take();
+        let order = draft.into_order(&shared, settings, key)?;
+        Ok(Flight { shared, order, terms, bounds, start, refused, url_template, afterlife })
     }
 
     fn overrides(&mut self) -> &mut Overrides {
-        self.overrides.get_or_insert_default()
+        self.parts.overrides.get_or_insert_default()
     }
 
     /// The call as the replay of a letter; what is wrong with it is told at once.
     pub(crate) fn replaying(mut self, origin: Origin, unkeyed: bool) -> Result<Call, Error> {
-        (self.origin, self.unkeyed) = (Some(Box::new(origin)), unkeyed);
-        self.fault.take().map_or(Ok(self), Err)
+        (self.parts.origin, self.parts.unkeyed) = (Some(Box::new(origin)), unkeyed);
+        self.parts.fault.take().map_or(Ok(self), Err)
     }
 
     fn keep_fault(&mut self, fault: Error) {
-        self.fault.get_or_insert(fault);
+        self.parts.fault.get_or_insert(fault);
     }
 }
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("method", &self.draft.method)
-            .field("context", &self.draft.context)
-            .field("body_len", &self.draft.body.len())
+            .field("method", &self.parts.draft.method)
+            .field("context", &self.parts.draft.context)
+            .field("body_len", &self.parts.draft.body.len())
             .finish_non_exhaustive()
     }
 }

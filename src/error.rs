@@ -243,13 +243,13 @@ impl Error {
     /// The correlation id of the call.
     #[must_use]
     pub fn correlation_id(&self) -> Option<&str> {
-        self.0.story.as_ref().map(|story| story.correlation_id.as_str())
+        self.0.story.as_ref().map(Story::correlation_id)
     }
 
     /// The idempotency key of the call.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
-        self.0.story.as_ref().and_then(|story| story.idempotency_key.as_deref())
+        self.0.story.as_ref().and_then(Story::idempotency_key)
     }
 
     /// The one status that every attempt showed, if there were several.

@@ -40,8 +40,8 @@ impl Watch {
             attempts = Empty,
             hop,
             circuit = Empty,
-            correlation_id = story.correlation_id,
-            idempotency_key = story.idempotency_key,
+            correlation_id = story.correlation_id(),
+            idempotency_key = story.idempotency_key(),
         );
         if !span.is_disabled() {
             span.record("otel.name", format!("call {}", name(story)));
@@ -105,7 +105,7 @@ impl Watch {
             http.request.method = %story.method,
             url.path = story.path,
             wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            correlation_id = story.correlation_id,
+            correlation_id = story.correlation_id(),
             "held back"
         );
         self.tell(&Event::HeldBack { call: CallView(story), wait });
@@ -123,8 +123,8 @@ impl Watch {
             error.r#type = attempt.class.as_str(),
             http.request.resend_count = story.attempts.len(),
             wait_ms = attempt.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-            correlation_id = story.correlation_id,
-            idempotency_key = story.idempotency_key,
+            correlation_id = story.correlation_id(),
+            idempotency_key = story.idempotency_key(),
             "retrying"
         );
         self.tell(&Event::Retries { call: CallView(story), wait: attempt.wait.unwrap_or_default() });
@@ -178,8 +178,8 @@ impl Watch {
             attempts = story.attempts.len(),
             may_have_committed,
             repeatable,
-            correlation_id = story.correlation_id,
-            idempotency_key = story.idempotency_key,
+            correlation_id = story.correlation_id(),
+            idempotency_key = story.idempotency_key(),
             "abandoned"
         );
         let event = Event::Abandoned { call: CallView(story), may_have_committed };

@@ -159,13 +159,13 @@ impl<'a> CallView<'a> {
     /// The correlation id.
     #[must_use]
     pub fn correlation_id(&self) -> &'a str {
-        &self.0.correlation_id
+        self.0.correlation_id()
     }
 
     /// The idempotency key, if the call carries one.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&'a str> {
-        self.0.idempotency_key.as_deref()
+        self.0.idempotency_key()
     }
 
     /// The attempts that are over.

@@ -149,6 +149,7 @@ fn row(kind: ErrorKind) -> (StatusCode, &'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::CorrelationId;
     use crate::policy::classify::Class;
     use crate::story::Story;
     use http::Method;
@@ -168,7 +169,7 @@ mod tests {
     fn failed(kind: ErrorKind) -> Error {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
         let request = (Method::POST, "/orders".to_owned());
-        error.inner_mut().story = Some(Story::of(request, ("order-1".to_owned(), None)));
+        error.inner_mut().story = Some(Story::of(request, (CorrelationId::new("order-1").unwrap(), None)));
         error
     }
 

@@ -11,7 +11,7 @@ use crate::intent::{Intent, Origin};
 use crate::policy::rate_limit::RateLimit;
 use crate::retry_loop::Gates;
 use crate::settings::Settings;
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,9 +63,9 @@ impl Shared {
     pub(crate) async fn bury(&self, mut error: Error, order: Order, afterlife: Afterlife) -> Error {
         let query = order.target.query().to_owned();
         let path = self.base.path_below(&order.target).to_owned();
-        let mut headers = order.headers;
-        for own in [&headers::HOP_COUNT, &headers::CORRELATION_ID, &self.names.idempotency_key] {
-            headers.remove(own);
+        let mut headers = HeaderMap::with_capacity(order.headers.len());
+        for (name, value) in order.headers {
+            headers.append(name, value);
         }
         // A user's token is in no letter; that there was one is.
         let had_token = order.user_token.is_some() || self.edge.user_tokens.is_some();
@@ -81,7 +81,7 @@ impl Shared {
             query,
             headers,
             body: order.body,
-            hop: afterlife.hop,
+            hop: order.hop,
             repeat_safe_by_reference: afterlife.by_reference,
             origin: afterlife.origin.map(|origin| *origin),
         }));
@@ -108,7 +108,6 @@ pub(crate) fn unkeyed() -> Error {
 
 /// What a letter tells of a call that its template does not.
 pub(crate) struct Afterlife {
-    pub(crate) hop: u8,
     pub(crate) by_reference: bool,
     pub(crate) origin: Option<Box<Origin>>,
     /// When the sandbox itself has to be done.

@@ -1,5 +1,6 @@
 //! What became of each attempt of a call.
 
+use crate::context::{CorrelationId, IdempotencyKey};
 use crate::policy::classify::Class;
 use http::{Method, StatusCode};
 use std::fmt;
@@ -68,21 +69,21 @@ pub(crate) struct Story {
     pub(crate) server_address: Arc<str>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) elapsed: Duration,
-    pub(crate) correlation_id: String,
-    pub(crate) idempotency_key: Option<String>,
+    pub(crate) correlation_id: CorrelationId,
+    pub(crate) idempotency_key: Option<IdempotencyKey>,
 }
 
 impl Story {
     /// A story that has not begun.
     pub(crate) fn of(
         (method, path): (Method, String),
-        (correlation_id, idempotency_key): (String, Option<String>),
+        (correlation_id, idempotency_key): (CorrelationId, Option<IdempotencyKey>),
     ) -> Story {
         Story {
             method,
             path,
             url_template: None,
-            server_address: Arc::from(""),
+            server_address: Arc::default(),
             attempts: Vec::new(),
             elapsed: Duration::ZERO,
             correlation_id,
@@ -94,5 +95,35 @@ impl Story {
     pub(crate) fn along(mut self, server_address: &Arc<str>, url_template: Option<Arc<str>>) -> Story {
         (self.server_address, self.url_template) = (Arc::clone(server_address), url_template);
         self
+    }
+
+    /// Goes on by an attempt. Nearly every call has one, so there is room for no more until there are.
+    pub(crate) fn push(&mut self, attempt: Attempt) {
+        if self.attempts.is_empty() {
+            self.attempts.reserve_exact(1);
+        }
+        self.attempts.push(attempt);
+    }
+
+    /// The story, ended: what can be moved out of this one is not in it any more.
+    pub(crate) fn end(&mut self, elapsed: Duration) -> Story {
+        Story {
+            method: self.method.clone(),
+            path: std::mem::take(&mut self.path),
+            url_template: self.url_template.take(),
+            server_address: Arc::clone(&self.server_address),
+            attempts: std::mem::take(&mut self.attempts),
+            elapsed,
+            correlation_id: self.correlation_id.clone(),
+            idempotency_key: self.idempotency_key.take(),
+        }
+    }
+
+    pub(crate) fn correlation_id(&self) -> &str {
+        self.correlation_id.as_str()
+    }
+
+    pub(crate) fn idempotency_key(&self) -> Option<&str> {
+        self.idempotency_key.as_ref().map(IdempotencyKey::as_str)
     }
 }

@@ -14,7 +14,7 @@ use crate::story::{Attempt, Story};
 use crate::teller::told::{came, told};
 use crate::usage::{Came, Counted, RefusedBy, Reporter};
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 use tracing::Span;
 
@@ -101,7 +101,7 @@ impl<'a> Teller<'a> {
         };
         // What only reads leaves nothing behind (RFC 9110, 9.2.1).
         self.may_have_committed = run.may_have_committed() && !self.story.method.is_safe();
-        self.story.attempts.push(attempt);
+        self.story.push(attempt);
         self.watch.attempt_ended(&self.story, &self.attempt_span);
     }
 
@@ -258,10 +258,7 @@ impl<'a> Teller<'a> {
 
     fn take_story(&mut self, now: Moment) -> Story {
         let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
-        let nothing = Story::of((Method::default(), String::new()), (String::new(), None));
-        let mut story = std::mem::replace(&mut self.story, nothing);
-        story.elapsed = elapsed;
-        story
+        self.story.end(elapsed)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::story::Story;
 use crate::usage::{RefusedBy, Reporter};
 use bytes::Bytes;
 use http::Method;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use std::sync::Arc;
 use tracing::Span;
 
@@ -24,7 +24,7 @@ pub(crate) struct Draft {
     pub(crate) method: Method,
     pub(crate) path: Path,
     pub(crate) query: Vec<(String, String)>,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Bytes,
     pub(crate) is_json: bool,
     pub(crate) user_token: Option<UserToken>,
@@ -38,7 +38,7 @@ impl Draft {
             method,
             path,
             query: Vec::new(),
-            headers: HeaderMap::new(),
+            headers: Vec::new(),
             body: Bytes::new(),
             is_json: false,
             user_token: None,
@@ -51,7 +51,7 @@ impl Draft {
         mut self,
         shared: &Shared,
         settings: &Settings,
-        key: Option<&IdempotencyKey>,
+        key: Option<IdempotencyKey>,
     ) -> Result<Order, Error> {
         if self.method == Method::CONNECT {
             return Err(Error::configuration("method", "CONNECT asks for a tunnel, not for an answer"));
@@ -61,21 +61,17 @@ impl Draft {
             let limit = settings.request_body_limit;
             return Err(Error::too_large("body", format!("{} bytes, the limit is {limit}", self.body.len())));
         }
-        if shared.edge.api_id.is_some() && self.headers.contains_key(API_ID) {
+        if shared.edge.api_id.is_some() && self.has(&API_ID) {
             return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
         }
-        let mut all = self.own_headers()?;
-        all.insert(headers::HOP_COUNT, headers::count(u32::from(self.hop())));
-        let correlation_id = header_value("correlation_id", self.context.correlation_id())?;
-        all.insert(headers::CORRELATION_ID, correlation_id);
-        if let Some(key) = key {
-            let key = header_value("idempotency_key", key.as_str())?;
-            all.insert(shared.names.idempotency_key.clone(), key);
-        }
+        let headers = self.own_headers()?;
         Ok(Order {
+            hop: self.hop(),
+            correlation_id: self.context.id().clone(),
+            idempotency_key: key,
             method: self.method,
             target,
-            headers: all,
+            headers,
             body_hash: shared.edge.body_hash(&self.body),
             body: self.body,
             user_token: self.user_token,
@@ -85,24 +81,27 @@ impl Draft {
     }
 
     /// The caller's own, with the body's type and the context's trace as far as the caller set none by hand.
-    fn own_headers(&mut self) -> Result<HeaderMap, Error> {
-        let mut own = std::mem::take(&mut self.headers);
+    fn own_headers(&mut self) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
         // Both are signed, and a signature covers one value.
         for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
-            if own.get_all(&name).iter().count() > 1 {
+            if self.headers.iter().filter(|(own, _)| *own == name).count() > 1 {
                 return Err(Error::configuration(field, "given twice"));
             }
         }
-        if self.is_json && !own.contains_key(CONTENT_TYPE) {
-            own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
         // Looked up before the first is added: a `tracestate` may have several lines.
-        let traces: Vec<_> =
-            self.context.trace_headers().filter(|(name, _)| !own.contains_key(name)).collect();
-        for (name, value) in traces {
-            own.append(name, value.clone());
+        let missing = self.context.trace_headers().filter(|(name, _)| !self.has(name));
+        let mut more: Vec<_> = missing.map(|(name, value)| (name, value.clone())).collect();
+        if self.is_json && !self.has(&CONTENT_TYPE) {
+            more.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
         }
+        let mut own = std::mem::take(&mut self.headers);
+        own.append(&mut more);
+        own.shrink_to_fit();
         Ok(own)
+    }
+
+    fn has(&self, name: &HeaderName) -> bool {
+        self.headers.iter().any(|(own, _)| own == name)
     }
 
     /// The hop that the call carries; whether it may is another question.
@@ -154,10 +153,6 @@ pub(crate) fn checked_header(
         Some(value) => Ok((parsed, value)),
         None => Err(refused()),
     }
-}
-
-fn header_value(field: &'static str, text: &str) -> Result<HeaderValue, Error> {
-    HeaderValue::from_str(text).map_err(|_| Error::configuration(field, "not a header value"))
 }
 
 const API_ID: HeaderName = HeaderName::from_static("x-apigw-api-id");

@@ -1,6 +1,6 @@
 //! A call on its way, from the first attempt to answer or letter.
 
-use crate::context::{CallContext, HopLimit, IdempotencyKey};
+use crate::context::HopLimit;
 use crate::edge::order::Order;
 use crate::error::Error;
 use crate::policy::attempts::Terms;
@@ -22,23 +22,23 @@ pub(super) struct Flight {
     pub(super) terms: Terms,
     pub(super) bounds: Bounds,
     pub(super) start: Moment,
-    pub(super) context: CallContext,
-    pub(super) key: Option<IdempotencyKey>,
+    /// No callee would take it.
+    pub(super) refused: Option<HopLimit>,
     pub(super) url_template: Option<Arc<str>>,
     pub(super) afterlife: Afterlife,
 }
 
 impl Flight {
     fn story(&self) -> Story {
-        let key = self.key.as_ref().map(|key| key.as_str().to_owned());
-        let ids = (self.context.correlation_id().to_owned(), key);
-        Story::of((self.order.method.clone(), self.order.target.path().to_owned()), ids)
+        let Order { method, target, correlation_id, idempotency_key, .. } = &self.order;
+        let ids = (correlation_id.clone(), idempotency_key.clone());
+        Story::of((method.clone(), target.path().to_owned()), ids)
             .along(&self.shared.gates.watch.server_address, self.url_template.clone())
     }
 
     fn span(&self, story: &Story) -> Span {
         let gates = &self.shared.gates;
-        gates.watch.call_span(story, self.afterlife.hop, || gates.circuit.state())
+        gates.watch.call_span(story, self.order.hop, || gates.circuit.state())
     }
 
     /// Begins to tell of the call.
@@ -62,9 +62,9 @@ impl Flight {
 #[allow(clippy::manual_async_fn, reason = "see above")]
 pub(super) fn fly(flight: Flight) -> impl Future<Output = Result<Response, Error>> + Send {
     async move {
-        let error = match flight.context.next_hop() {
-            Err(limit) => flight.refused(&limit),
-            Ok(_) => {
+        let error = match &flight.refused {
+            Some(limit) => flight.refused(limit),
+            None => {
                 let (mut teller, span) = flight.begin();
                 let (shared, bounds) = (&flight.shared, (&flight.terms, &flight.bounds));
                 let run = retry_loop::run(&shared.edge, &shared.gates, &flight.order, bounds, &mut teller);

@@ -167,6 +167,10 @@ impl CallContext {
         HopCount::after(self.0.inbound_hop)
     }
 
+    pub(crate) fn id(&self) -> &CorrelationId {
+        &self.0.correlation_id
+    }
+
     /// The id that all calls of the chain have in common.
     #[must_use]
     pub fn correlation_id(&self) -> &str {

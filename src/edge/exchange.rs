@@ -1,6 +1,6 @@
 //! What the loop asks of the edge, and how the edge does it.
 
-use crate::context::headers::{ATTEMPT_COUNT, TIME_BUDGET_MS, count};
+use crate::context::headers::{ATTEMPT_COUNT, CORRELATION_ID, HOP_COUNT, TIME_BUDGET_MS, count};
 use crate::edge::ambient::Ambient;
 use crate::edge::body::BodyLimits;
 use crate::edge::clock_skew::{self, ClockSkew, measure};
@@ -76,6 +76,7 @@ pub(crate) struct Edge {
     pub(crate) api_id: Option<HeaderValue>,
     pub(crate) user_tokens: Option<Arc<dyn UserTokenSource>>,
     pub(crate) user_token_header: HeaderName,
+    pub(crate) idempotency_header: HeaderName,
 }
 
 /// Who signs an attempt, and for which user.
@@ -114,11 +115,22 @@ impl Edge {
     }
 
     /// The unsigned headers of one attempt.
-    fn template(&self, order: &Order, identity: &Identity, number: u32, timeout: Duration) -> HeaderMap {
+    fn template(
+        &self,
+        order: &Order,
+        identity: &Identity,
+        number: u32,
+        timeout: Duration,
+    ) -> Result<HeaderMap, Error> {
         // With room for what is added here, by the signature and by the HTTP client.
-        let mut headers = HeaderMap::with_capacity(order.headers.len() + 12);
+        let mut headers = HeaderMap::with_capacity(order.headers.len() + 15);
         for (name, value) in &order.headers {
-            headers.append(name, value.clone());
+            headers.append(name.clone(), value.clone());
+        }
+        headers.insert(HOP_COUNT, count(u32::from(order.hop)));
+        headers.insert(CORRELATION_ID, value_of("correlation_id", order.correlation_id.as_str())?);
+        if let Some(key) = &order.idempotency_key {
+            headers.insert(self.idempotency_header.clone(), value_of("idempotency_key", key.as_str())?);
         }
         if let Some(token) = &identity.user_token {
             // Sensitive, so the signer leaves it out.
@@ -132,7 +144,7 @@ impl Edge {
             let left = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
             headers.insert(TIME_BUDGET_MS, HeaderValue::from(left));
         }
-        headers
+        Ok(headers)
     }
 
     /// What an exchange showed, with what its `Date` tells.
@@ -200,7 +212,7 @@ impl Exchange for Edge {
         number: u32,
         timeout: Duration,
     ) -> Result<Seen, Error> {
-        let template = self.template(order, identity, number, timeout);
+        let template = self.template(order, identity, number, timeout)?;
         let sent = self.ambient.now();
         let (offset, signing_time) = (self.skew.seconds(), self.skew.corrected(sent.wall));
         let (hash, credentials) = (&order.body_hash, &identity.credentials);
@@ -284,6 +296,11 @@ impl Edge {
         }
         self.credentials.renew(&refused.credentials, within).await.is_ok_and(|renewed| renewed.changed)
     }
+}
+
+/// An id as a header's value. Ids are checked when they are made, so that each is one.
+fn value_of(field: &'static str, id: &str) -> Result<HeaderValue, Error> {
+    HeaderValue::from_str(id).map_err(|_| Error::configuration(field, "not a header value"))
 }
 
 fn no_credentials(fault: CredentialsFault) -> Error {

@@ -1,17 +1,22 @@
 //! One call as the wire will see it, before any signature: the template that every attempt starts from.
 
+use crate::context::{CorrelationId, IdempotencyKey};
 use crate::edge::sigv4::BodyHash;
 use crate::edge::target::Target;
 use crate::edge::user_token::UserToken;
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderName, HeaderValue, Method};
 
 /// The unsigned template of a call. Nothing of an attempt's signature ever enters it.
 pub(crate) struct Order {
     pub(crate) method: Method,
     pub(crate) target: Target,
-    /// The caller's headers and those that ride along with the same value on every attempt.
-    pub(crate) headers: HeaderMap,
+    /// The caller's own headers and the trace, in order: a list, for a map is mostly room for more.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Which hop of its chain the call is.
+    pub(crate) hop: u8,
+    pub(crate) correlation_id: CorrelationId,
+    pub(crate) idempotency_key: Option<IdempotencyKey>,
     pub(crate) body: Bytes,
     /// Taken once a call: a retry of a large body signs as fast as one of an empty body.
     pub(crate) body_hash: BodyHash,

@@ -80,7 +80,8 @@ impl<'a> Secrets<'a> {
 
     /// JSON spells one text in many ways: what counts is what its strings mean. Without a backslash they mean what they say.
     fn are_in_json(&self, body: &[u8]) -> bool {
-        body.contains(&b'\\') && serde_json::from_slice::<Value>(body).is_ok_and(|value| self.are_in_value(&value))
+        body.contains(&b'\\')
+            && serde_json::from_slice::<Value>(body).is_ok_and(|value| self.are_in_value(&value))
     }
 
     /// The depth is bounded by the parser's own limit.

@@ -3,6 +3,7 @@
 mod restraint;
 
 use super::*;
+use crate::context::{CorrelationId, IdempotencyKey};
 use crate::edge::Shown;
 use crate::edge::ambient::{Ambient, System};
 use crate::edge::kept::Kept;
@@ -199,14 +200,17 @@ impl Rig {
         let order = Order {
             method: self.method.clone(),
             target: base.target(&Path::from("/orders"), &[]).unwrap(),
-            headers: HeaderMap::new(),
+            headers: Vec::new(),
+            hop: 1,
+            correlation_id: CorrelationId::new("correlation-1").unwrap(),
+            idempotency_key: self.key.as_deref().map(|key| IdempotencyKey::new(key).unwrap()),
             body: Bytes::new(),
             body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
             user_token: None,
             response_body_limit: 1_000,
             error_body_limit: 1_000,
         };
-        let ids = ("correlation-1".to_owned(), self.key.clone());
+        let ids = (order.correlation_id.clone(), order.idempotency_key.clone());
         let start = self.gates.ambient.now();
         let story = Story::of((order.method.clone(), order.target.path().to_owned()), ids);
         let eyes = (&self.gates.usage, &*self.gates.watch);

@@ -10,6 +10,7 @@ mod record;
 mod scenes;
 
 use super::*;
+use crate::context::{CorrelationId, IdempotencyKey};
 use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
@@ -138,11 +139,12 @@ impl World {
             self.clock.sleep(choice.pause).await;
         }
         let id = format!("call-{number}");
-        let order = order(&choice.method, &id);
+        let key = choice.terms.repeatable.then(|| IdempotencyKey::new(format!("key-{number}")).unwrap());
+        let order = order(&choice.method, &id, key);
         let begun = self.clock.now();
         let before = self.gates.budget.available_tenths();
         self.records.begin(&id, Record::new(&choice.terms, &choice.method, choice.bounds, begun));
-        let ids = (id.clone(), choice.terms.repeatable.then(|| format!("key-{number}")));
+        let ids = (order.correlation_id.clone(), order.idempotency_key.clone());
         let story = Story::of((choice.method.clone(), order.target.path().to_owned()), ids);
         let eyes = (&self.gates.usage, &*self.gates.watch);
         let fate = {
@@ -216,14 +218,15 @@ impl World {
     }
 }
 
-fn order(method: &Method, id: &str) -> Order {
+fn order(method: &Method, id: &str, key: Option<IdempotencyKey>) -> Order {
     let base = BaseUrl::parse("https://api.example.test/prod", false).unwrap();
-    let mut headers = HeaderMap::new();
-    headers.insert("x-correlation-id", HeaderValue::from_str(id).unwrap());
     Order {
         method: method.clone(),
         target: base.target(&Path::from("/orders"), &[]).unwrap(),
-        headers,
+        headers: Vec::new(),
+        hop: 1,
+        correlation_id: CorrelationId::new(id).unwrap(),
+        idempotency_key: key,
         body: bytes::Bytes::new(),
         body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
         user_token: None,

@@ -72,7 +72,7 @@ impl Exchange for Callee {
         let sent = self.clock.now();
         assert_eq!(identity.made, sent.monotonic, "nothing waits between identity and signature");
         assert!(self.unused.lock().unwrap().remove(&identity.number), "every attempt is signed anew");
-        let id = order.headers["x-correlation-id"].to_str().unwrap();
+        let id = order.correlation_id.as_str();
         self.records.with(id, Record::begins);
         let _working = Working::new(&self.at_work);
         if self.clock.roll(200) == 0 {
@@ -127,7 +127,7 @@ impl Exchange for Callee {
         if self.clock.roll(4) == 0 {
             return Err("nothing else can be had");
         }
-        let id = order.headers["x-correlation-id"].to_str().unwrap();
+        let id = order.correlation_id.as_str();
         self.records.with(id, |record| record.recovering = true);
         Ok(())
     }
