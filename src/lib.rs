@@ -52,6 +52,7 @@
 //! | a page | [`threat_model`] | what is trusted, what is not, and the tests that show it |
 //!
 //! Arrows point down only, and a test holds them there.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 mod call;
