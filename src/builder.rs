@@ -442,7 +442,8 @@ impl ClientBuilder {
             CircuitBreaker::new(self.breaker, Arc::clone(&self.world), Arc::clone(&watch)).with_fleet(fleet);
         let gates = Gates { ambient: self.world, circuit, budget, pace, usage, watch };
         let letters = self.letters;
-        Ok(ServiceClient(Arc::new(Shared { base, settings, names, gates, edge, letters, limits })))
+        let terms = [true, false].map(|repeatable| Arc::new(settings.terms(repeatable)));
+        Ok(ServiceClient(Arc::new(Shared { base, settings, terms, names, gates, edge, letters, limits })))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod flight;
 
-use self::flight::{Flight, fly};
+use self::flight::{Departure, Flight, fly};
 use crate::context::{CallContext, IdempotencyKey};
 use crate::edge::path::Path;
 use crate::edge::user_token::UserToken;
@@ -12,8 +12,8 @@ use crate::policy::backoff::Backoff;
 use crate::policy::profile::Profile;
 use crate::policy::rate_limit::Priority;
 use crate::policy::refine::{Sighting, Verdict};
+use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
-use crate::retry_loop::Bounds;
 use crate::settings::Overrides;
 use crate::shared::{Afterlife, Shared, unkeyed as no_key};
 use crate::template::{Draft, checked_header};
@@ -277,19 +277,15 @@ impl Call {
     ///
     /// # Errors
     /// Every way in which a call ends without a success: [`Error::kind`] says which.
-    #[allow(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
     pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send {
-        async move {
-            // Boxed, so that whoever waits for a call holds little of it.
-            let flying = self.take_off().map(|flight| Box::pin(fly(flight)));
-            flying?.await
-        }
+        // Boxed, so that whoever waits for a call holds little of it.
+        Box::pin(fly(|| self.take_off()))
     }
 
     /// All that is found out before the first attempt.
-    fn take_off(self) -> Result<Flight, Error> {
+    fn take_off(self) -> Result<(Flight, Departure), Error> {
         let Call { shared, parts } = self;
-        let Parts { mut draft, key, by_reference, overrides, fault, origin, unkeyed } = *parts;
+        let Parts { draft, key, by_reference, overrides, fault, origin, unkeyed } = *parts;
         if let Some(fault) = fault {
             return Err(fault);
         }
@@ -300,28 +296,29 @@ impl Call {
         if let Some(own) = &overrides {
             own.check()?;
         }
-        let settings = overrides.map(|own| own.over(&shared.settings));
-        let settings = settings.as_ref().unwrap_or(&shared.settings);
+        let own = overrides.map(|own| own.over(&shared.settings));
+        let settings = own.as_ref().unwrap_or(&shared.settings);
         settings.check()?;
         let key = match key {
             Key::Fresh => Some(shared.fresh_key()),
             Key::Given(key) => Some(key),
             Key::None => None,
         };
+        let repeatable = key.is_some() || by_reference || draft.method.is_idempotent();
+        let terms = match &own {
+            Some(own) => Arc::new(own.terms(repeatable)),
+            None => shared.terms(repeatable),
+        };
         let start = shared.gates.ambient.now();
         let left = draft.context.time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve);
-        let bounds = Bounds {
-            priority: settings.priority,
-            total: settings.profile.total_timeout,
-            deadline: left.and_then(|left| start.monotonic.checked_add(left)),
-            min_attempt_time: settings.profile.min_attempt_time,
-        };
+        let deadline = left.and_then(|left| start.monotonic.checked_add(left));
+        let Profile { total_timeout, min_attempt_time, .. } = settings.profile;
+        let time = TimeBudget::new(start.monotonic, total_timeout, deadline, min_attempt_time);
+        let departure = Departure { start, time, hop_limit: draft.context.next_hop().err() };
+        let priority = settings.priority;
         let afterlife = Afterlife { by_reference, origin, deadline: draft.context.lambda_deadline() };
-        let terms = settings.terms(key.is_some() || by_reference || draft.method.is_idempotent());
-        let refused = draft.context.next_hop().err();
-        let url_template = draft.url_template.take();
         let order = draft.into_order(&shared, settings, key)?;
-        Ok(Flight { shared, order, terms, bounds, start, refused, url_template, afterlife })
+        Ok((Flight { shared, order, terms, priority, afterlife }, departure))
     }
 
     fn overrides(&mut self) -> &mut Overrides {

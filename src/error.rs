@@ -243,13 +243,13 @@ impl Error {
     /// The correlation id of the call.
     #[must_use]
     pub fn correlation_id(&self) -> Option<&str> {
-        self.0.story.as_ref().map(Story::correlation_id)
+        self.0.story.as_ref().map(|story| story.subject.correlation_id())
     }
 
     /// The idempotency key of the call.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
-        self.0.story.as_ref().and_then(Story::idempotency_key)
+        self.0.story.as_ref().and_then(|story| story.subject.idempotency_key())
     }
 
     /// The one status that every attempt showed, if there were several.
@@ -264,7 +264,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &self.0;
         if let Some(story) = &inner.story {
-            write!(f, "{} {}: ", story.method, story.path)?;
+            write!(f, "{} {}: ", story.subject.method, story.subject.path)?;
         }
         if let Some(field) = inner.field {
             write!(f, "{field}: ")?;

@@ -32,16 +32,16 @@ impl Watch {
             otel.name = Empty,
             otel.kind = "internal",
             otel.status_code = Empty,
-            http.request.method = %story.method,
-            url.template = story.url_template.as_deref(),
+            http.request.method = %story.subject.method,
+            url.template = story.subject.url_template.as_deref(),
             server.address = &*self.server_address,
             http.response.status_code = Empty,
             error.r#type = Empty,
             attempts = Empty,
             hop,
             circuit = Empty,
-            correlation_id = story.correlation_id(),
-            idempotency_key = story.idempotency_key(),
+            correlation_id = story.subject.correlation_id(),
+            idempotency_key = story.subject.idempotency_key(),
         );
         if !span.is_disabled() {
             span.record("otel.name", format!("call {}", name(story)));
@@ -64,10 +64,10 @@ impl Watch {
             otel.name = Empty,
             otel.kind = "client",
             otel.status_code = Empty,
-            http.request.method = %story.method,
+            http.request.method = %story.subject.method,
             http.request.resend_count = number.checked_sub(1).filter(|resent| *resent > 0),
             url.full = Empty,
-            url.template = story.url_template.as_deref(),
+            url.template = story.subject.url_template.as_deref(),
             server.address = &*self.server_address,
             server.port = self.server_port,
             http.response.status_code = Empty,
@@ -76,7 +76,7 @@ impl Watch {
         if !span.is_disabled() {
             span.record("otel.name", name(story));
             // Without the query: it may hold what nobody may see.
-            span.record("url.full", format!("{}{}", self.origin, story.path));
+            span.record("url.full", format!("{}{}", self.origin, story.subject.path));
             span.follows_from(before.id());
         }
         span
@@ -102,10 +102,10 @@ impl Watch {
     /// The client's own limits have held an attempt back.
     pub(crate) fn held_back(&self, story: &Story, wait: Duration) {
         tracing::debug!(
-            http.request.method = %story.method,
-            url.path = story.path,
+            http.request.method = %story.subject.method,
+            url.path = story.subject.path,
             wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-            correlation_id = story.correlation_id(),
+            correlation_id = story.subject.correlation_id(),
             "held back"
         );
         self.tell(&Event::HeldBack { call: CallView(story), wait });
@@ -117,14 +117,14 @@ impl Watch {
             return;
         };
         tracing::info!(
-            http.request.method = %story.method,
-            url.path = story.path,
+            http.request.method = %story.subject.method,
+            url.path = story.subject.path,
             http.response.status_code = attempt.status.map(|status| status.as_u16()),
             error.r#type = attempt.class.as_str(),
             http.request.resend_count = story.attempts.len(),
             wait_ms = attempt.wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-            correlation_id = story.correlation_id(),
-            idempotency_key = story.idempotency_key(),
+            correlation_id = story.subject.correlation_id(),
+            idempotency_key = story.subject.idempotency_key(),
             "retrying"
         );
         self.tell(&Event::Retries { call: CallView(story), wait: attempt.wait.unwrap_or_default() });
@@ -173,13 +173,13 @@ impl Watch {
     /// A call was dropped before its end.
     pub(crate) fn abandoned(&self, story: &Story, may_have_committed: bool, repeatable: bool) {
         tracing::info!(
-            http.request.method = %story.method,
-            url.path = story.path,
+            http.request.method = %story.subject.method,
+            url.path = story.subject.path,
             attempts = story.attempts.len(),
             may_have_committed,
             repeatable,
-            correlation_id = story.correlation_id(),
-            idempotency_key = story.idempotency_key(),
+            correlation_id = story.subject.correlation_id(),
+            idempotency_key = story.subject.idempotency_key(),
             "abandoned"
         );
         let event = Event::Abandoned { call: CallView(story), may_have_committed };
@@ -212,9 +212,9 @@ impl Watch {
 
 /// A span's name: of few values, so no path that may hold ids (OpenTelemetry, *Semantic conventions for HTTP spans*, name).
 fn name(story: &Story) -> String {
-    match &story.url_template {
-        Some(template) => format!("{} {template}", story.method),
-        None => story.method.to_string(),
+    match &story.subject.url_template {
+        Some(template) => format!("{} {template}", story.subject.method),
+        None => story.subject.method.to_string(),
     }
 }
 

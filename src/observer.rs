@@ -134,38 +134,38 @@ impl<'a> CallView<'a> {
     /// The method.
     #[must_use]
     pub fn method(&self) -> &'a Method {
-        &self.0.method
+        &self.0.subject.method
     }
 
     /// The path with stage or base path, percent-encoded, without the query. It may hold ids: use the
     /// [template](CallView::url_template) where values are counted.
     #[must_use]
     pub fn path(&self) -> &'a str {
-        &self.0.path
+        &self.0.subject.path
     }
 
     /// The route as its owner names it, where the call was given one with [`Call::url_template`](crate::Call::url_template).
     #[must_use]
     pub fn url_template(&self) -> Option<&'a str> {
-        self.0.url_template.as_deref()
+        self.0.subject.url_template.as_deref()
     }
 
     /// The callee's host.
     #[must_use]
     pub fn server_address(&self) -> &'a str {
-        &self.0.server_address
+        &self.0.subject.server_address
     }
 
     /// The correlation id.
     #[must_use]
     pub fn correlation_id(&self) -> &'a str {
-        self.0.correlation_id()
+        self.0.subject.correlation_id()
     }
 
     /// The idempotency key, if the call carries one.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&'a str> {
-        self.0.idempotency_key()
+        self.0.subject.idempotency_key()
     }
 
     /// The attempts that are over.

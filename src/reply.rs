@@ -151,10 +151,11 @@ mod tests {
     use super::*;
     use crate::context::CorrelationId;
     use crate::policy::classify::Class;
-    use crate::story::Story;
+    use crate::story::{Story, Subject};
     use http::Method;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
+    use std::sync::Arc;
     use std::time::Duration;
 
     /// Every kind there is, by name. Those that no class ends in are listed; that none is missing is what `row`'s match and
@@ -168,8 +169,15 @@ mod tests {
 
     fn failed(kind: ErrorKind) -> Error {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
-        let request = (Method::POST, "/orders".to_owned());
-        error.inner_mut().story = Some(Story::of(request, (CorrelationId::new("order-1").unwrap(), None)));
+        let subject = Subject {
+            method: Method::POST,
+            path: "/orders".to_owned(),
+            url_template: None,
+            server_address: Arc::default(),
+            correlation_id: CorrelationId::new("order-1").unwrap(),
+            idempotency_key: None,
+        };
+        error.inner_mut().story = Some(Story::of(Arc::new(subject)));
         error
     }
 

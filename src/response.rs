@@ -77,13 +77,13 @@ impl Response {
     /// The correlation id of the call.
     #[must_use]
     pub fn correlation_id(&self) -> &str {
-        self.story.correlation_id()
+        self.story.subject.correlation_id()
     }
 
     /// The idempotency key of the call.
     #[must_use]
     pub fn idempotency_key(&self) -> Option<&str> {
-        self.story.idempotency_key()
+        self.story.subject.idempotency_key()
     }
 
     /// The gateway's id of the request, to ask its owners about.
@@ -108,7 +108,7 @@ impl Response {
             ..Answered::default()
         });
         inner.story = Some(self.story.clone());
-        inner.may_have_committed = !self.story.method.is_safe();
+        inner.may_have_committed = !self.story.subject.method.is_safe();
         inner.cause = cause.map(|cause| Box::new(cause) as Cause);
         error
     }
@@ -120,8 +120,8 @@ impl fmt::Debug for Response {
             .field("status", &self.status)
             .field("body_len", &self.body.len())
             .field("attempts", &self.story.attempts)
-            .field("correlation_id", &self.story.correlation_id())
-            .field("idempotency_key", &self.story.idempotency_key())
+            .field("correlation_id", &self.story.subject.correlation_id())
+            .field("idempotency_key", &self.story.subject.idempotency_key())
             .finish_non_exhaustive()
     }
 }

@@ -8,13 +8,13 @@ use crate::edge::order::Order;
 use crate::error::Error;
 use crate::observe::Watch;
 use crate::pace::{Pace, Slot};
-use crate::policy::attempts::{Attempts, Decision, StopReason, Terms};
+use crate::policy::attempts::{Attempts, Decision, StopReason};
 use crate::policy::moment::Moment;
 use crate::policy::rate_limit::Priority;
 use crate::policy::retry_budget::{RetryBudget, RetryToken};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
-use crate::teller::Teller;
+use crate::teller::{Stop, Teller};
 use crate::usage::Reporter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,44 +36,36 @@ impl Gates {
         &self,
         mut now: Moment,
         (time, priority): (TimeBudget, Priority),
-        teller: &mut Teller<'_>,
-    ) -> Result<Pass<'_>, StopReason> {
+        teller: &Teller<'_>,
+    ) -> Result<Pass<'_>, Stop> {
         let mut slot = Slot::free();
         if !self.pace.is_off() {
             if let Some(come_back) = self.circuit.retry_after() {
-                return Err(teller.circuit_refused(come_back));
+                return Err(Stop::circuit_open(come_back));
             }
             // Boxed, so that who sets no limit pays for none.
             let paced = Box::pin(self.pace.admit(&*self.ambient, time, priority)).await;
-            slot = paced.map_err(|late| teller.late(late))?;
+            slot = paced.map_err(Stop::late)?;
             let admitted = self.ambient.now();
             teller.admitted(admitted.since(&now));
             now = admitted;
         }
         let left = time.left(now.monotonic);
-        let permit =
-            self.circuit.admit(now, left).await.map_err(|come_back| teller.circuit_refused(come_back))?;
+        let permit = self.circuit.admit(now, left).await.map_err(Stop::circuit_open)?;
         Ok(Pass { slot, permit })
     }
 
     /// Tells all gates what an attempt showed, and says what follows from it.
-    fn decide(&self, run: &mut Attempts<'_>, seen: &Seen, pass: Pass<'_>) -> Decision {
+    fn decide(&self, attempts: &mut Attempts<'_>, seen: &Seen, pass: Pass<'_>) -> Decision {
         let (outcome, now) = (seen.outcome(), seen.ended);
         let Pass { permit, slot } = pass;
         let settle = |effect| permit.settle(effect, now, self.ambient.draw());
         let draw = self.ambient.draw();
-        let decision = run.observe(&outcome, now.monotonic, draw, &self.budget, settle);
-        self.pace.told(&outcome, run.last_class(), run.retry_after(), now);
+        let decision = attempts.observe(&outcome, now.monotonic, draw, &self.budget, settle);
+        self.pace.told(&outcome, attempts.last_class(), attempts.retry_after(), now);
         // Given back after the pace is told, so that whoever takes it knows of a 429.
         drop(slot);
         decision
-    }
-
-    /// A wait of zero is not slept: the runtime's timer would make a millisecond of it.
-    async fn wait(&self, wait: Duration) {
-        if !wait.is_zero() {
-            self.ambient.sleep(wait).await;
-        }
     }
 }
 
@@ -83,65 +75,127 @@ struct Pass<'a> {
     permit: Permit<'a>,
 }
 
-/// What bounds a call: its times, and its place among others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    pub(crate) priority: Priority,
-    pub(crate) total: Duration,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) min_attempt_time: Duration,
+/// One call on its way: what it is, who has a say in it, how far it came, and who tells of it.
+pub(crate) struct Course<'a, E> {
+    exchange: &'a E,
+    gates: &'a Gates,
+    order: &'a Order,
+    priority: Priority,
+    attempts: Attempts<'a>,
+    /// Reserved for the next attempt.
+    token: RetryToken,
+    teller: Teller<'a>,
 }
 
-impl Bounds {
-    fn time_budget(&self, start: Instant) -> TimeBudget {
-        TimeBudget::new(start, self.total, self.deadline, self.min_attempt_time)
+impl<'a, E: Exchange> Course<'a, E> {
+    pub(crate) fn new(
+        exchange: &'a E,
+        gates: &'a Gates,
+        (order, priority): (&'a Order, Priority),
+        attempts: Attempts<'a>,
+        teller: Teller<'a>,
+    ) -> Course<'a, E> {
+        Course { exchange, gates, order, priority, attempts, token: RetryToken::free(), teller }
+    }
+
+    /// Makes the attempts of one call until it succeeds or policy gives it up.
+    ///
+    /// The order before an attempt is that of [`attempt`](Course::attempt). The order before a retry's wait: does it fit, is
+    /// the breaker open, is there a token.
+    pub(crate) async fn run(&mut self, start: Moment) -> Result<Response, Error> {
+        let mut now = start;
+        let stop = loop {
+            // Boxed, so that a call that waits holds nothing of the attempt.
+            match Box::pin(self.step(now)).await {
+                Ok(Step::Answer(answer)) => return Ok(answer),
+                Ok(Step::Again(wait, token)) => {
+                    self.token = token;
+                    self.teller.waits(wait);
+                    // A wait of zero is not slept: the runtime's timer would make a millisecond of it.
+                    if !wait.is_zero() {
+                        self.gates.ambient.sleep(wait).await;
+                    }
+                    now = self.gates.ambient.now();
+                }
+                Err(End::Stopped(stop)) => break stop,
+                Err(End::Unsigned(error)) => return Err(error),
+            }
+        };
+        let Gates { ambient, circuit, .. } = self.gates;
+        Err(self.teller.gave_up(stop, &self.attempts, circuit.retry_after(), ambient.now()))
+    }
+
+    /// Makes one attempt, and what can be put right after it right.
+    async fn step(&mut self, now: Moment) -> Result<Step, End> {
+        let (decision, identity, now) = match self.attempt(now).await? {
+            Made::Answer(answer) => return Ok(Step::Answer(answer)),
+            Made::Another(decision, identity, now) => (decision, identity, now),
+        };
+        match self.gates.circuit.consulted(decision, self.attempts.left(now)).await {
+            Decision::Retry(wait, token) => Ok(Step::Again(wait, token)),
+            Decision::Recover(recovery) => {
+                let (last, left) = (self.teller.last(), self.attempts.left(now));
+                match self.exchange.recover(recovery, self.order, &identity, last, left).await {
+                    Ok(()) => Ok(Step::Again(Duration::ZERO, RetryToken::free())),
+                    Err(why) => Err(End::Stopped(Stop::cannot_recover(why))),
+                }
+            }
+            // Only an answer is a success, and that was handed out.
+            Decision::Return => Err(End::Stopped(StopReason::NotRetryable.into())),
+            Decision::Stop(reason) => Err(End::Stopped(reason.into())),
+        }
+    }
+
+    /// Makes one attempt.
+    ///
+    /// The order: time left, a place in flight and the rate limit, breaker, credentials, time left again, signature, send.
+    /// Nothing waits between signature and send.
+    async fn attempt(&mut self, now: Moment) -> Result<Made<E::Identity>, End> {
+        let (exchange, gates, order) = (self.exchange, self.gates, self.order);
+        self.attempts.next(now.monotonic)?;
+        let mut pass = gates.admit(now, (self.attempts.time(), self.priority), &self.teller).await?;
+        let left = self.attempts.left(pass.permit.began().monotonic);
+        let identity = exchange.identity(order, left).await.map_err(|error| self.unsigned(error))?;
+        let now = gates.ambient.now();
+        self.attempts.next(now.monotonic)?;
+        std::mem::replace(&mut self.token, RetryToken::free()).spend();
+        pass.slot.sends(now);
+        let (number, timeout) = self.attempts.begin(now.monotonic);
+        let span = self.teller.begins(&self.attempts, number, timeout);
+        let made = exchange.attempt(order, &identity, (number, now), timeout);
+        let seen = if span.is_disabled() {
+            made.await
+        } else {
+            // Boxed, so that an attempt that nobody traces holds no span.
+            Box::pin(made.instrument(span)).await
+        };
+        let seen = seen.map_err(|error| {
+            pass.slot.unsent();
+            self.unsigned(error)
+        })?;
+        let decision = gates.decide(&mut self.attempts, &seen, pass);
+        self.teller.ended(&seen, &self.attempts);
+        let ended = seen.ended;
+        if matches!(decision, Decision::Return) {
+            return Ok(Made::Answer(self.teller.answer(seen, ended)));
+        }
+        self.teller.keep(exchange.keep(seen, &identity));
+        Ok(Made::Another(decision, identity, ended.monotonic))
+    }
+
+    fn unsigned(&mut self, error: Error) -> End {
+        End::Unsigned(self.teller.unsigned(error, &self.attempts, self.gates.ambient.now()))
     }
 }
 
-/// Makes the attempts of one call until it succeeds or policy gives it up.
-///
-/// The order before an attempt is that of [`attempt`]. The order before a retry's wait: does it fit, is the breaker open, is
-/// there a token.
-pub(crate) async fn run<E: Exchange>(
-    exchange: &E,
-    gates: &Gates,
-    order: &Order,
-    (terms, bounds): (&Terms, &Bounds),
-    teller: &mut Teller<'_>,
-) -> Result<Response, Error> {
-    let mut run = Attempts::new(terms, bounds.time_budget(teller.start().monotonic));
-    let mut token = RetryToken::free();
-    let reason = loop {
-        let what = (order, bounds.priority);
-        // Boxed, so that a call that waits holds nothing of the attempt.
-        let (decision, identity, now) =
-            match Box::pin(attempt(exchange, gates, what, &mut run, &mut token, teller)).await {
-                Ok(Made::Answer(answer)) => return Ok(answer),
-                Ok(Made::Another(decision, identity, now)) => (decision, identity, now),
-                Err(Unmade::Stopped(reason)) => break reason,
-                Err(Unmade::Unsigned(error)) => return Err(error),
-            };
-        match gates.circuit.consulted(decision, run.left(now)).await {
-            // Only an answer is a success, and that was handed out.
-            Decision::Return => break StopReason::NotRetryable,
-            Decision::Recover(recovery) => {
-                let left = run.left(now);
-                let recovered =
-                    Box::pin(exchange.recover(recovery, order, &identity, teller.last(), left)).await;
-                if let Err(why) = recovered {
-                    break teller.cannot_recover(why);
-                }
-                teller.waits(Duration::ZERO);
-            }
-            Decision::Retry(wait, reserved) => {
-                token = reserved;
-                teller.waits(wait);
-                gates.wait(wait).await;
-            }
-            Decision::Stop(reason) => break reason,
-        }
-    };
-    Err(teller.gave_up(reason, &run, gates.circuit.retry_after(), gates.ambient.now()))
+/// What follows from an attempt.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart at once; a box would cost every call an allocation"
+)]
+enum Step {
+    Again(Duration, RetryToken),
+    Answer(Response),
 }
 
 /// What became of an attempt that was made.
@@ -156,53 +210,27 @@ enum Made<I> {
     Another(Decision, I, Instant),
 }
 
-/// Why an attempt was not made.
-enum Unmade {
-    Stopped(StopReason),
+/// Why a call ends without an answer.
+enum End {
+    Stopped(Stop),
     /// No identity could be had, or nothing signed with it.
     Unsigned(Error),
 }
 
-/// Makes one attempt.
-///
-/// The order: time left, a place in flight and the rate limit, breaker, credentials, time left again, signature, send. Nothing
-/// waits between signature and send.
-async fn attempt<E: Exchange>(
-    exchange: &E,
-    gates: &Gates,
-    (order, priority): (&Order, Priority),
-    run: &mut Attempts<'_>,
-    token: &mut RetryToken,
-    teller: &mut Teller<'_>,
-) -> Result<Made<E::Identity>, Unmade> {
-    let clock = || gates.ambient.now();
-    let now = clock();
-    run.next(now.monotonic).map_err(Unmade::Stopped)?;
-    let mut pass = gates.admit(now, (run.time(), priority), teller).await.map_err(Unmade::Stopped)?;
-    let left = run.left(pass.permit.began().monotonic);
-    let identity = exchange.identity(order, left).await;
-    let identity = identity.map_err(|error| Unmade::Unsigned(teller.unsigned(error, run, clock())))?;
-    let now = clock();
-    run.next(now.monotonic).map_err(Unmade::Stopped)?;
-    std::mem::replace(token, RetryToken::free()).spend();
-    pass.slot.sends(now);
-    let (number, timeout) = run.begin(now.monotonic);
-    let span = teller.begins(run, number, timeout);
-    let seen = exchange.attempt(order, &identity, number, timeout).instrument(span).await;
-    let seen = seen.map_err(|error| {
-        pass.slot.unsent();
-        Unmade::Unsigned(teller.unsigned(error, run, clock()))
-    })?;
-    let now = seen.ended;
-    let decision = gates.decide(run, &seen, pass);
-    teller.ended(&seen, run);
-    if matches!(decision, Decision::Return) {
-        return Ok(Made::Answer(teller.answer(seen, now)));
+impl From<Stop> for End {
+    fn from(stop: Stop) -> End {
+        End::Stopped(stop)
     }
-    teller.keep(exchange.keep(seen, &identity));
-    Ok(Made::Another(decision, identity, now.monotonic))
 }
 
+impl From<StopReason> for End {
+    fn from(reason: StopReason) -> End {
+        End::Stopped(reason.into())
+    }
+}
+
+#[cfg(test)]
+mod bounds;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

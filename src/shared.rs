@@ -8,6 +8,7 @@ use crate::edge::order::Order;
 use crate::edge::target::BaseUrl;
 use crate::error::Error;
 use crate::intent::{Intent, Origin};
+use crate::policy::attempts::Terms;
 use crate::policy::rate_limit::RateLimit;
 use crate::retry_loop::Gates;
 use crate::settings::Settings;
@@ -19,6 +20,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Shared {
     pub(crate) base: BaseUrl,
     pub(crate) settings: Settings,
+    /// The terms of calls that may be sent again, and of those that may not, under these settings.
+    pub(crate) terms: [Arc<Terms>; 2],
     pub(crate) names: Names,
     pub(crate) gates: Gates,
     pub(crate) edge: Edge,
@@ -42,6 +45,12 @@ pub(crate) struct Letters {
 }
 
 impl Shared {
+    /// The terms of a call under the client's own settings.
+    pub(crate) fn terms(&self, repeatable: bool) -> Arc<Terms> {
+        let [of_repeatable, of_others] = &self.terms;
+        Arc::clone(if repeatable { of_repeatable } else { of_others })
+    }
+
     /// One fresh key for one intent.
     pub(crate) fn fresh_key(&self) -> IdempotencyKey {
         IdempotencyKey::from_uuid(fresh_uuid(&*self.gates.ambient))
@@ -76,7 +85,7 @@ impl Shared {
             base_url: self.base.to_string(),
             api_id: self.edge.api_id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned),
             withheld,
-            method: order.method,
+            method: order.subject.method.clone(),
             path,
             query,
             headers,

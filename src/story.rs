@@ -58,43 +58,42 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// The attempts of one call and the ids that they carried.
+/// What a call is known by, from before its first attempt to what is told of it afterwards: kept once for all of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Story {
+pub(crate) struct Subject {
     pub(crate) method: Method,
+    /// With stage or base path, without the query.
     pub(crate) path: String,
     /// The route as its owner names it.
     pub(crate) url_template: Option<Arc<str>>,
     /// The callee's host.
     pub(crate) server_address: Arc<str>,
-    pub(crate) attempts: Vec<Attempt>,
-    pub(crate) elapsed: Duration,
     pub(crate) correlation_id: CorrelationId,
     pub(crate) idempotency_key: Option<IdempotencyKey>,
 }
 
-impl Story {
-    /// A story that has not begun.
-    pub(crate) fn of(
-        (method, path): (Method, String),
-        (correlation_id, idempotency_key): (CorrelationId, Option<IdempotencyKey>),
-    ) -> Story {
-        Story {
-            method,
-            path,
-            url_template: None,
-            server_address: Arc::default(),
-            attempts: Vec::new(),
-            elapsed: Duration::ZERO,
-            correlation_id,
-            idempotency_key,
-        }
+impl Subject {
+    pub(crate) fn correlation_id(&self) -> &str {
+        self.correlation_id.as_str()
     }
 
-    /// The same, with where it goes and the route that it takes.
-    pub(crate) fn along(mut self, server_address: &Arc<str>, url_template: Option<Arc<str>>) -> Story {
-        (self.server_address, self.url_template) = (Arc::clone(server_address), url_template);
-        self
+    pub(crate) fn idempotency_key(&self) -> Option<&str> {
+        self.idempotency_key.as_ref().map(IdempotencyKey::as_str)
+    }
+}
+
+/// The attempts of one call, and what it is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Story {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) elapsed: Duration,
+}
+
+impl Story {
+    /// A story that has not begun.
+    pub(crate) fn of(subject: Arc<Subject>) -> Story {
+        Story { subject, attempts: Vec::new(), elapsed: Duration::ZERO }
     }
 
     /// Goes on by an attempt. Nearly every call has one, so there is room for no more until there are.
@@ -105,25 +104,9 @@ impl Story {
         self.attempts.push(attempt);
     }
 
-    /// The story, ended: what can be moved out of this one is not in it any more.
+    /// The story, ended; its attempts are not in this one any more.
     pub(crate) fn end(&mut self, elapsed: Duration) -> Story {
-        Story {
-            method: self.method.clone(),
-            path: std::mem::take(&mut self.path),
-            url_template: self.url_template.take(),
-            server_address: Arc::clone(&self.server_address),
-            attempts: std::mem::take(&mut self.attempts),
-            elapsed,
-            correlation_id: self.correlation_id.clone(),
-            idempotency_key: self.idempotency_key.take(),
-        }
-    }
-
-    pub(crate) fn correlation_id(&self) -> &str {
-        self.correlation_id.as_str()
-    }
-
-    pub(crate) fn idempotency_key(&self) -> Option<&str> {
-        self.idempotency_key.as_ref().map(IdempotencyKey::as_str)
+        let attempts = std::mem::take(&mut self.attempts);
+        Story { subject: Arc::clone(&self.subject), attempts, elapsed }
     }
 }

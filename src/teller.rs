@@ -5,7 +5,6 @@ use crate::edge::{Seen, Shown};
 use crate::error::{Error, Inner};
 use crate::error_kind::ErrorKind;
 use crate::observe::Watch;
-use crate::pace::Late;
 use crate::policy::attempts::{Attempts, StopReason};
 use crate::policy::classify::Class;
 use crate::policy::moment::Moment;
@@ -15,7 +14,7 @@ use crate::teller::told::{came, told};
 use crate::usage::{Came, Counted, RefusedBy, Reporter};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::Span;
 
 /// The story of one call.
@@ -24,15 +23,11 @@ use tracing::Span;
 pub(crate) struct Teller<'a> {
     usage: &'a Reporter,
     watch: &'a Watch,
-    call_span: Span,
-    attempt_span: Span,
+    /// Boxed, so that a call that nobody traces holds none.
+    spans: Option<Box<Spans>>,
     repeatable: bool,
-    start: Moment,
+    start: Instant,
     story: Story,
-    come_back: Option<Duration>,
-    unrecoverable: Option<&'static str>,
-    /// Why the pace did not admit an attempt.
-    late: Option<Late>,
     on_its_way: bool,
     /// How many retries were counted.
     retries: u32,
@@ -47,22 +42,19 @@ impl<'a> Teller<'a> {
     pub(crate) fn new(
         story: Story,
         repeatable: bool,
-        start: Moment,
+        start: Instant,
         (usage, watch): (&'a Reporter, &'a Watch),
         call_span: Span,
     ) -> Teller<'a> {
         usage.call();
+        let spans = Spans { call: call_span, attempt: Span::none() };
         Teller {
             usage,
             watch,
-            call_span,
-            attempt_span: Span::none(),
+            spans: (!spans.call.is_disabled()).then(|| Box::new(spans)),
             repeatable,
             start,
             story,
-            come_back: None,
-            unrecoverable: None,
-            late: None,
             on_its_way: false,
             retries: 0,
             retries_begun: 0,
@@ -72,16 +64,16 @@ impl<'a> Teller<'a> {
         }
     }
 
-    pub(crate) fn start(&self) -> Moment {
-        self.start
-    }
-
     /// An attempt is about to be signed; the span to make it in.
     pub(crate) fn begins(&mut self, run: &Attempts<'_>, number: u32, timeout: Duration) -> Span {
         self.on_its_way = true;
         self.retries_begun = run.retries();
-        self.attempt_span = self.watch.attempt_begins(&self.story, number, timeout, &self.attempt_span);
-        self.attempt_span.clone()
+        let before = self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.attempt);
+        let span = self.watch.attempt_begins(&self.story, number, timeout, before);
+        if !span.is_disabled() {
+            self.spans.get_or_insert_with(|| Box::new(Spans::none())).attempt = span.clone();
+        }
+        span
     }
 
     /// An attempt has shown what it shows.
@@ -100,9 +92,10 @@ impl<'a> Teller<'a> {
             wait: None,
         };
         // What only reads leaves nothing behind (RFC 9110, 9.2.1).
-        self.may_have_committed = run.may_have_committed() && !self.story.method.is_safe();
+        self.may_have_committed = run.may_have_committed() && !self.story.subject.method.is_safe();
         self.story.push(attempt);
-        self.watch.attempt_ended(&self.story, &self.attempt_span);
+        let span = self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.attempt);
+        self.watch.attempt_ended(&self.story, span);
     }
 
     /// Keeps what an attempt showed that was no success.
@@ -115,30 +108,11 @@ impl<'a> Teller<'a> {
         self.last.as_ref()
     }
 
-    /// The breaker did not admit the attempt.
-    pub(crate) fn circuit_refused(&mut self, come_back: Duration) -> StopReason {
-        self.come_back = Some(come_back);
-        StopReason::CircuitOpen
-    }
-
-    /// The pace did not admit the attempt in its time.
-    pub(crate) fn late(&mut self, late: Late) -> StopReason {
-        self.come_back = late.come_back();
-        self.late = Some(late);
-        StopReason::RateLimited
-    }
-
     /// The pace has admitted the attempt, after so long.
     pub(crate) fn admitted(&self, wait: Duration) {
         if wait >= NOTICED {
             self.watch.held_back(&self.story, wait);
         }
-    }
-
-    /// What the gateway refused cannot be put right.
-    pub(crate) fn cannot_recover(&mut self, why: &'static str) -> StopReason {
-        self.unrecoverable = Some(why);
-        StopReason::RecoveryUsed
     }
 
     /// A wait follows, and then a further attempt.
@@ -158,7 +132,7 @@ impl<'a> Teller<'a> {
             // Only an answer is a success; were it otherwise, an empty answer is the honest rest.
             _ => (StatusCode::NO_CONTENT, HeaderMap::new(), Bytes::new()),
         };
-        self.watch.succeeded(&story, status, &self.call_span);
+        self.watch.succeeded(&story, status, self.call_span());
         Response { status, headers, body, story }
     }
 
@@ -183,19 +157,19 @@ impl<'a> Teller<'a> {
     /// `circuit_opens_after` is when the breaker would admit an attempt, if it would not now.
     pub(crate) fn gave_up(
         &mut self,
-        reason: StopReason,
+        stop: Stop,
         run: &Attempts<'_>,
         circuit_opens_after: Option<Duration>,
         now: Moment,
     ) -> Error {
         // Of two reasons that hold, the breaker's is told first.
-        let reason = match reason {
+        let reason = match stop.reason {
             StopReason::TimeBudgetExhausted if circuit_opens_after.is_some() => StopReason::CircuitOpen,
             reason => reason,
         };
         let come_back = match reason {
-            StopReason::CircuitOpen => self.come_back.or(circuit_opens_after),
-            StopReason::RateLimited => self.come_back,
+            StopReason::CircuitOpen => stop.come_back.or(circuit_opens_after),
+            StopReason::RateLimited => stop.come_back,
             _ => None,
         };
         let class = run.last_class();
@@ -207,14 +181,14 @@ impl<'a> Teller<'a> {
         };
         let (what, answer, cause) = match (self.last.take(), class) {
             (Some(kept), Some(class)) => told(kept, class),
-            _ => (self.nothing_sent(reason).to_owned(), None, None),
+            _ => (stop.nothing_sent(reason).to_owned(), None, None),
         };
         match kind {
             ErrorKind::CircuitOpen => self.usage.refused(RefusedBy::Circuit),
             ErrorKind::RateLimited => self.usage.refused(RefusedBy::RateLimit),
             _ => {}
         }
-        let what = match self.unrecoverable {
+        let what = match stop.unrecoverable {
             Some(why) => format!("{what}: {why}"),
             None => what,
         };
@@ -235,17 +209,13 @@ impl<'a> Teller<'a> {
         self.finish(error)
     }
 
-    fn nothing_sent(&self, reason: StopReason) -> &'static str {
-        match (reason, self.late) {
-            (StopReason::CircuitOpen, _) => "the circuit is open, nothing was sent",
-            (_, Some(late)) => late.as_str(),
-            _ => "no time was left to begin",
-        }
+    fn call_span(&self) -> &Span {
+        self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.call)
     }
 
     fn finish(&mut self, error: Error) -> Error {
         self.ended = true;
-        self.watch.gave_up(&error, &self.call_span);
+        self.watch.gave_up(&error, self.call_span());
         error
     }
 
@@ -257,7 +227,7 @@ impl<'a> Teller<'a> {
     }
 
     fn take_story(&mut self, now: Moment) -> Story {
-        let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
+        let elapsed = now.monotonic.saturating_duration_since(self.start);
         self.story.end(elapsed)
     }
 }
@@ -269,14 +239,31 @@ impl Drop for Teller<'_> {
                 self.count(Came::Doubt, None);
             }
             // An attempt that was on its way may have arrived, whatever would have been answered.
-            let on_its_way = self.on_its_way && !self.story.method.is_safe();
+            let on_its_way = self.on_its_way && !self.story.subject.method.is_safe();
             let may_have_committed = self.may_have_committed || on_its_way;
             self.watch.abandoned(&self.story, may_have_committed, self.repeatable);
         }
     }
 }
 
+/// The spans of a call and of its last attempt.
+struct Spans {
+    call: Span,
+    attempt: Span,
+}
+
+impl Spans {
+    fn none() -> Spans {
+        Spans { call: Span::none(), attempt: Span::none() }
+    }
+}
+
+static NO_SPAN: Span = Span::none();
+
 /// What is shorter is no wait: it was only asked.
 const NOTICED: Duration = Duration::from_millis(1);
 
+mod stop;
 mod told;
+
+pub(crate) use stop::Stop;

@@ -10,7 +10,7 @@ use crate::observe::Watch;
 use crate::policy::attempts::StopReason;
 use crate::settings::Settings;
 use crate::shared::{Names, Shared};
-use crate::story::Story;
+use crate::story::{Story, Subject};
 use crate::usage::{RefusedBy, Reporter};
 use bytes::Bytes;
 use http::Method;
@@ -65,16 +65,22 @@ impl Draft {
             return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
         }
         let headers = self.own_headers()?;
-        Ok(Order {
-            hop: self.hop(),
+        let subject = Subject {
+            path: target.path().to_owned(),
+            url_template: self.url_template.take(),
+            server_address: Arc::clone(&shared.gates.watch.server_address),
             correlation_id: self.context.id().clone(),
             idempotency_key: key,
-            method: self.method,
+            method: self.method.clone(),
+        };
+        Ok(Order {
+            hop: self.hop(),
+            subject: Arc::new(subject),
             target,
             headers,
             body_hash: shared.edge.body_hash(&self.body),
             body: self.body,
-            user_token: self.user_token,
+            user_token: self.user_token.map(Box::new),
             response_body_limit: settings.response_body_limit,
             error_body_limit: settings.error_body_limit,
         })

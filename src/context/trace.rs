@@ -8,7 +8,11 @@ use http::{HeaderName, HeaderValue};
 /// Nothing of it is parsed: whoever reads a trace knows its format better. What is empty, too long or no header value
 /// is dropped, since a trace never fails a call.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trace {
+pub(crate) struct Trace(Option<Box<Lines>>);
+
+/// Boxed, for a chain that begins here has none.
+#[derive(Clone, Debug, Default)]
+struct Lines {
     xray: Option<HeaderValue>,
     parent: Option<HeaderValue>,
     state: Vec<HeaderValue>,
@@ -16,35 +20,47 @@ pub(crate) struct Trace {
 
 impl Trace {
     pub(crate) fn set_xray(&mut self, value: &[u8]) {
-        self.xray = kept(X_AMZN_TRACE_ID, value);
+        self.lines().xray = kept(X_AMZN_TRACE_ID, value);
     }
 
     pub(crate) fn set_parent(&mut self, value: &[u8]) {
-        self.parent = kept(TRACEPARENT, value);
+        self.lines().parent = kept(TRACEPARENT, value);
     }
 
     /// Takes all lines or, where one is no header value or all together are too long, none: half a state is no state.
     pub(crate) fn set_state<'a>(&mut self, lines: impl IntoIterator<Item = &'a [u8]>) {
-        self.state.clear();
-        let mut bytes = 0_usize;
-        // An empty line is a valid list of no members.
-        for line in lines.into_iter().filter(|line| !line.is_empty()) {
-            bytes = bytes.saturating_add(line.len());
-            match kept(TRACESTATE, line) {
-                Some(value) if bytes <= MOST_BYTES && self.state.len() < MOST_STATE_LINES => {
-                    self.state.push(value)
-                }
-                _ => return self.state.clear(),
-            }
+        let state = whole_state(lines).unwrap_or_default();
+        if !state.is_empty() || self.0.is_some() {
+            self.lines().state = state;
         }
     }
 
     pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
-        let xray = self.xray.iter().map(|value| (X_AMZN_TRACE_ID, value));
-        let parent = self.parent.iter().map(|value| (TRACEPARENT, value));
-        let state = self.state.iter().map(|value| (TRACESTATE, value));
-        xray.chain(parent).chain(state)
+        self.0.iter().flat_map(|lines| {
+            let xray = lines.xray.iter().map(|value| (X_AMZN_TRACE_ID, value));
+            let parent = lines.parent.iter().map(|value| (TRACEPARENT, value));
+            let state = lines.state.iter().map(|value| (TRACESTATE, value));
+            xray.chain(parent).chain(state)
+        })
     }
+
+    fn lines(&mut self) -> &mut Lines {
+        self.0.get_or_insert_default()
+    }
+}
+
+fn whole_state<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<HeaderValue>> {
+    let (mut state, mut bytes) = (Vec::new(), 0_usize);
+    // An empty line is a valid list of no members.
+    for line in lines.into_iter().filter(|line| !line.is_empty()) {
+        bytes = bytes.saturating_add(line.len());
+        let value = kept(TRACESTATE, line)?;
+        if bytes > MOST_BYTES || state.len() == MOST_STATE_LINES {
+            return None;
+        }
+        state.push(value);
+    }
+    Some(state)
 }
 
 fn kept(name: HeaderName, value: &[u8]) -> Option<HeaderValue> {

@@ -96,13 +96,22 @@ pub(crate) fn push_value(text: &mut String, value: &str) {
     }
 }
 
-/// Appends the SHA-256 of `bytes` in hexadecimal, lower case.
-pub(crate) fn push_sha256(text: &mut String, bytes: &[u8]) {
-    for byte in Sha256::digest(bytes) {
-        for half in [byte >> 4, byte & 15] {
-            text.push(char::from(if half < 10 { b'0' + half } else { b'a' - 10 + half }));
-        }
+/// The SHA-256 of `bytes`.
+pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// Appends a hash in hexadecimal, lower case.
+pub(crate) fn push_hash(text: &mut String, hash: &[u8; 32]) {
+    let mut written = [0; 64];
+    for (pair, byte) in written.chunks_exact_mut(2).zip(hash) {
+        pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
     }
+    text.push_str(str::from_utf8(&written).unwrap_or_default());
+}
+
+fn digit(half: u8) -> u8 {
+    if half < 10 { b'0' + half } else { b'a' - 10 + half }
 }
 
 /// Appends all of these.
@@ -166,7 +175,7 @@ mod tests {
     #[test]
     fn a_hash_is_written_with_both_halves_of_every_byte() {
         let mut hash = String::new();
-        push_sha256(&mut hash, b"");
+        push_hash(&mut hash, &sha256(b""));
         assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

@@ -38,13 +38,13 @@ pub(crate) trait Exchange: Sync {
         within: Duration,
     ) -> impl Future<Output = Result<Self::Identity, Error>> + Send;
 
-    /// Signs anew and sends once; an error means that nothing could be signed.
-    /// `timeout` covers everything to the last byte of the body.
+    /// Signs anew and sends once; an error means that nothing could be signed. It is the attempt of this number, and now is
+    /// when it is signed. `timeout` covers everything to the last byte of the body.
     fn attempt(
         &self,
         order: &Order,
         identity: &Self::Identity,
-        number: u32,
+        attempt: (u32, Moment),
         timeout: Duration,
     ) -> impl Future<Output = Result<Seen, Error>> + Send;
 
@@ -81,8 +81,8 @@ pub(crate) struct Edge {
 
 /// Who signs an attempt, and for which user.
 pub(crate) struct Identity {
-    credentials: Credentials,
-    user_token: Option<UserToken>,
+    pub(super) credentials: Credentials,
+    pub(super) user_token: Option<UserToken>,
 }
 
 impl Edge {
@@ -99,7 +99,8 @@ impl Edge {
         let target = base.target(&Path::default(), &[])?;
         let limits = BodyLimits { success: 0, error: 0 };
         let (headers, body) = (HeaderMap::new(), Bytes::new());
-        match self.transport.exchange(&Method::HEAD, &target, headers, body, within, limits).await {
+        let request = (&Method::HEAD, &target, headers, body);
+        match self.transport.exchange(request, self.ambient.now(), within, limits).await {
             Exchanged::NeverSent { reason, source, .. } => {
                 let mut error = Error::of(ErrorKind::Transport, None, reason);
                 error.inner_mut().cause = Some(source);
@@ -128,9 +129,9 @@ impl Edge {
             headers.append(name.clone(), value.clone());
         }
         headers.insert(HOP_COUNT, count(u32::from(order.hop)));
-        headers.insert(CORRELATION_ID, value_of("correlation_id", order.correlation_id.as_str())?);
-        if let Some(key) = &order.idempotency_key {
-            headers.insert(self.idempotency_header.clone(), value_of("idempotency_key", key.as_str())?);
+        headers.insert(CORRELATION_ID, value_of("correlation_id", order.subject.correlation_id())?);
+        if let Some(key) = order.subject.idempotency_key() {
+            headers.insert(self.idempotency_header.clone(), value_of("idempotency_key", key)?);
         }
         if let Some(token) = &identity.user_token {
             // Sensitive, so the signer leaves it out.
@@ -188,12 +189,14 @@ impl Exchange for Edge {
     type Identity = Identity;
 
     async fn identity(&self, order: &Order, within: Duration) -> Result<Identity, Error> {
-        let began = self.ambient.now();
+        // Only whoever waits for two has to know how long the first took.
+        let began = self.user_tokens.as_ref().map(|_| self.ambient.now());
         let credentials = self.credentials.get(within).await.map_err(no_credentials)?;
         let user_token = match (&order.user_token, &self.user_tokens) {
-            (Some(own), _) => Some(own.clone()),
+            (Some(own), _) => Some(UserToken::clone(own)),
             (None, Some(source)) => {
-                let left = within.saturating_sub(self.ambient.now().since(&began));
+                let taken = began.map_or(Duration::ZERO, |began| self.ambient.now().since(&began));
+                let left = within.saturating_sub(taken);
                 let late = |_| Err("no user token in the time that was left".into());
                 // Boxed, so that who has no source pays for none.
                 let asked = Box::pin(tokio::time::timeout(left, source.user_token(None)));
@@ -209,16 +212,15 @@ impl Exchange for Edge {
         &self,
         order: &Order,
         identity: &Identity,
-        number: u32,
+        (number, sent): (u32, Moment),
         timeout: Duration,
     ) -> Result<Seen, Error> {
         let template = self.template(order, identity, number, timeout)?;
-        let sent = self.ambient.now();
         let (offset, signing_time) = (self.skew.seconds(), self.skew.corrected(sent.wall));
         let (hash, credentials) = (&order.body_hash, &identity.credentials);
         let signed = self
             .signer
-            .sign(&order.method, &order.target, template, hash, credentials, signing_time)
+            .sign(&order.subject.method, &order.target, template, hash, credentials, signing_time)
             .map_err(|fault| Error::of(ErrorKind::Credentials, None, fault.to_string()))?;
         let headers = signed.into_headers();
         let size = header_bytes(&headers, &order.target);
@@ -228,8 +230,8 @@ impl Exchange for Edge {
         }
         let limits = BodyLimits { success: order.response_body_limit, error: order.error_body_limit };
         let body = order.body.clone();
-        let exchanged =
-            self.transport.exchange(&order.method, &order.target, headers, body, timeout, limits).await;
+        let request = (&order.subject.method, &order.target, headers, body);
+        let exchanged = self.transport.exchange(request, sent, timeout, limits).await;
         Ok(self.seen(exchanged, (sent, offset)))
     }
 
@@ -250,51 +252,7 @@ impl Exchange for Edge {
         seen: Option<&Kept>,
         within: Duration,
     ) -> Result<(), &'static str> {
-        match recovery {
-            Recovery::Clock => {
-                let gap = seen.and_then(Kept::raw_gap);
-                if gap.unwrap_or_default().unsigned_abs() > ClockSkew::MOST_SECONDS {
-                    return Err("the clocks differ by more than a day, which is not put right");
-                }
-                let _ = gap.map(|gap| self.skew.note(gap, true));
-                Ok(())
-            }
-            // Sent again whether or not others can be had: the answer may have been about the way, not the key.
-            Recovery::Signature => {
-                let _ = self.credentials.renew(&refused.credentials, within).await;
-                Ok(())
-            }
-            Recovery::Credentials => {
-                let refreshed = self.credentials.refresh(&refused.credentials, within).await;
-                let changed = refreshed.is_ok_and(|refreshed| refreshed.changed);
-                changed.then_some(()).ok_or("no other credentials than the refused ones can be had")
-            }
-            Recovery::Identity => {
-                let began = self.ambient.now();
-                let another = self.another_user_token(order, refused, within).await;
-                let left = within.saturating_sub(self.ambient.now().since(&began));
-                // Both, even if the token did change: either may be what was refused.
-                let changed = another | self.other_credentials(refused, left).await;
-                changed.then_some(()).ok_or("neither other credentials nor another user token can be had")
-            }
-        }
-    }
-}
-
-impl Edge {
-    async fn another_user_token(&self, order: &Order, refused: &Identity, within: Duration) -> bool {
-        let source = self.user_tokens.as_ref().filter(|_| order.user_token.is_none());
-        let (Some(source), Some(old)) = (source, &refused.user_token) else { return false };
-        let given = tokio::time::timeout(within, source.user_token(Some(old))).await;
-        given.is_ok_and(|given| given.is_ok_and(|new| new != *old))
-    }
-
-    /// Whether the provider has other credentials than those of a call that got a 401; not asked about young ones.
-    async fn other_credentials(&self, refused: &Identity, within: Duration) -> bool {
-        if self.credentials.is_young(&refused.credentials) {
-            return false;
-        }
-        self.credentials.renew(&refused.credentials, within).await.is_ok_and(|renewed| renewed.changed)
+        self.put_right(recovery, order, (refused, seen), within).await
     }
 }
 

@@ -1,27 +1,26 @@
 //! One call as the wire will see it, before any signature: the template that every attempt starts from.
 
-use crate::context::{CorrelationId, IdempotencyKey};
 use crate::edge::sigv4::BodyHash;
 use crate::edge::target::Target;
 use crate::edge::user_token::UserToken;
+use crate::story::Subject;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue};
+use std::sync::Arc;
 
 /// The unsigned template of a call. Nothing of an attempt's signature ever enters it.
 pub(crate) struct Order {
-    pub(crate) method: Method,
+    pub(crate) subject: Arc<Subject>,
     pub(crate) target: Target,
     /// The caller's own headers and the trace, in order: a list, for a map is mostly room for more.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Which hop of its chain the call is.
     pub(crate) hop: u8,
-    pub(crate) correlation_id: CorrelationId,
-    pub(crate) idempotency_key: Option<IdempotencyKey>,
     pub(crate) body: Bytes,
     /// Taken once a call: a retry of a large body signs as fast as one of an empty body.
     pub(crate) body_hash: BodyHash,
-    /// The call's own user token, in place of the client's.
-    pub(crate) user_token: Option<UserToken>,
+    /// The call's own user token, in place of the client's. Boxed, for few calls have one.
+    pub(crate) user_token: Option<Box<UserToken>>,
     pub(crate) response_body_limit: usize,
     pub(crate) error_body_limit: usize,
 }

@@ -60,13 +60,7 @@ impl Signer {
 
     /// Hashes a body, once for all attempts of a call; a service that cannot check it costs nothing.
     pub(crate) fn body_hash(&self, body: &[u8]) -> BodyHash {
-        if self.unsigned_payload {
-            BodyHash(UNSIGNED_PAYLOAD.to_owned())
-        } else {
-            let mut hash = String::with_capacity(64);
-            canonical::push_sha256(&mut hash, body);
-            BodyHash(hash)
-        }
+        BodyHash((!self.unsigned_payload).then(|| canonical::sha256(body)))
     }
 
     /// Signs one attempt: returns the headers given with this signature's, and nothing of an earlier one.
@@ -109,14 +103,18 @@ impl Signer {
         canonical::push_query(&mut request, target.query());
         request.push('\n');
         let names = self.push_headers(&mut request, &headers, target);
-        push(&mut request, &["\n", &names, "\n", &body.0]);
+        push(&mut request, &["\n", &names, "\n"]);
+        match &body.0 {
+            Some(hash) => canonical::push_hash(&mut request, hash),
+            None => request.push_str(UNSIGNED_PAYLOAD),
+        }
 
         let scope = [date.day(), "/", &self.region, "/", &self.service, "/aws4_request"];
         let mut to_sign = String::with_capacity(256);
         push(&mut to_sign, &[ALGORITHM, "\n", &date.full, "\n"]);
         push(&mut to_sign, &scope);
         to_sign.push('\n');
-        canonical::push_sha256(&mut to_sign, request.as_bytes());
+        canonical::push_hash(&mut to_sign, &canonical::sha256(request.as_bytes()));
         let signature = key.sign(&to_sign);
 
         let mut authorization = String::with_capacity(256 + names.len());
@@ -167,9 +165,9 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// What the signature says of the body: its hash, or that it is not signed.
-#[derive(Clone, Debug)]
-pub(crate) struct BodyHash(String);
+/// What the signature says of the body: its hash, or none where it is not signed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyHash(Option<[u8; 32]>);
 
 /// The headers of one attempt, signed.
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use url::{Host, Url};
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct BaseUrl {
     origin: Url,
-    authority: Authority,
+    authority: Arc<Authority>,
     path: String,
     longest: usize,
 }
@@ -44,7 +44,7 @@ impl BaseUrl {
         let encoded = path::encode_text(BASE_URL, path)?;
         let kept = encoded.strip_suffix('/').unwrap_or(&encoded);
         Ok(BaseUrl {
-            authority: Authority::of(&origin)?,
+            authority: Authority::of(&origin)?.into(),
             origin,
             path: if kept.is_empty() { String::new() } else { format!("/{kept}") },
             longest: LONGEST_URL,
@@ -132,7 +132,7 @@ impl BaseUrl {
         if url.path() != wanted || url.query().unwrap_or_default() != pairs {
             return Err(Fault::new(PATH, "would be changed on its way to the wire"));
         }
-        Ok(Target { url, host: self.authority.clone() })
+        Ok(Target { url, host: Arc::clone(&self.authority) })
     }
 }
 
@@ -152,7 +152,7 @@ impl fmt::Debug for BaseUrl {
 #[derive(Clone)]
 pub(crate) struct Target {
     url: Url,
-    host: Authority,
+    host: Arc<Authority>,
 }
 
 impl Target {
@@ -227,9 +227,9 @@ fn parse_origin(scheme: &str, authority: &str) -> Result<Url, Fault> {
 }
 
 /// The `Host` header as it is written to the wire, made once for all calls.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 struct Authority {
-    text: Arc<str>,
+    text: String,
     value: HeaderValue,
 }
 
@@ -242,7 +242,7 @@ impl Authority {
             None => host.to_owned(),
         };
         let value = HeaderValue::from_str(&text).map_err(|_| fault("has a host that no header can carry"))?;
-        Ok(Authority { text: text.into(), value })
+        Ok(Authority { text, value })
     }
 }
 

@@ -48,16 +48,14 @@ impl Transport {
         })
     }
 
-    /// Sends one request as it is given and reads the answer: all of it, to the last byte of the body, in `timeout`.
+    /// Sends one request as it is given, now, and reads the answer: all of it, to the last byte of the body, in `timeout`.
     ///
     /// A success whose body breaks off is lost. Of any other answer the status decides, and what came of the body is
     /// kept; a success that passes its limit is told as oversized, and only its beginning is kept.
     pub(crate) async fn exchange(
         &self,
-        method: &Method,
-        target: &Target,
-        mut headers: HeaderMap,
-        body: Bytes,
+        (method, target, mut headers, body): (&Method, &Target, HeaderMap, Bytes),
+        begun: Moment,
         timeout: Duration,
         limits: BodyLimits,
     ) -> Exchanged {
@@ -67,7 +65,7 @@ impl Transport {
             // Boxed, so that an exchange over sockets holds nothing of it.
             return Box::pin(self.exchange_in_memory(&**network, outgoing, timeout, limits)).await;
         }
-        let lease = self.pool.lease(self.ambient.now());
+        let lease = self.pool.lease(begun);
         if self.pool.speaks_only_http1() {
             // The HTTP client would add both to a copy that has no room for them. HTTP/2 has another field for the first.
             headers.insert(HOST, target.host_value().clone());

@@ -11,12 +11,14 @@ use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
 use crate::error_kind::ErrorKind;
+use crate::policy::attempts::Terms;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::{BreakerSettings, State};
 use crate::policy::classify::{Class, Recovery};
 use crate::policy::moment::Draw;
 use crate::policy::outcome::Loss;
-use crate::story::Story;
+use crate::retry_loop::bounds::Bounds;
+use crate::story::{Story, Subject};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::collections::VecDeque;
@@ -77,7 +79,13 @@ impl Exchange for Fake {
         Ok(())
     }
 
-    async fn attempt(&self, _: &Order, (): &(), number: u32, timeout: Duration) -> Result<Seen, Error> {
+    async fn attempt(
+        &self,
+        _: &Order,
+        (): &(),
+        (number, _): (u32, Moment),
+        timeout: Duration,
+    ) -> Result<Seen, Error> {
         self.seen.lock().unwrap().push((number, timeout));
         let step = {
             let mut script = self.script.lock().unwrap();
@@ -198,24 +206,30 @@ impl Rig {
     async fn call(&self) -> Result<Response, Error> {
         let base = BaseUrl::parse("https://api.example.test/prod", false).unwrap();
         let order = Order {
-            method: self.method.clone(),
+            subject: Arc::new(Subject {
+                method: self.method.clone(),
+                path: "/prod/orders".to_owned(),
+                url_template: None,
+                server_address: Arc::default(),
+                correlation_id: CorrelationId::new("correlation-1").unwrap(),
+                idempotency_key: self.key.as_deref().map(|key| IdempotencyKey::new(key).unwrap()),
+            }),
             target: base.target(&Path::from("/orders"), &[]).unwrap(),
             headers: Vec::new(),
             hop: 1,
-            correlation_id: CorrelationId::new("correlation-1").unwrap(),
-            idempotency_key: self.key.as_deref().map(|key| IdempotencyKey::new(key).unwrap()),
             body: Bytes::new(),
             body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
             user_token: None,
             response_body_limit: 1_000,
             error_body_limit: 1_000,
         };
-        let ids = (order.correlation_id.clone(), order.idempotency_key.clone());
         let start = self.gates.ambient.now();
-        let story = Story::of((order.method.clone(), order.target.path().to_owned()), ids);
         let eyes = (&self.gates.usage, &*self.gates.watch);
-        let mut teller = Teller::new(story, self.terms.repeatable, start, eyes, Span::none());
-        run(&self.fake, &self.gates, &order, (&self.terms, &self.bounds), &mut teller).await
+        let story = Story::of(Arc::clone(&order.subject));
+        let teller = Teller::new(story, self.terms.repeatable, start.monotonic, eyes, Span::none());
+        let attempts = Attempts::new(&self.terms, self.bounds.time_budget(start.monotonic));
+        let order = (&order, self.bounds.priority);
+        Course::new(&self.fake, &self.gates, order, attempts, teller).run(start).await
     }
 
     fn sent(&self) -> usize {

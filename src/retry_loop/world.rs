@@ -14,11 +14,13 @@ use crate::context::{CorrelationId, IdempotencyKey};
 use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
 use crate::edge::target::BaseUrl;
+use crate::policy::attempts::Terms;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
 use crate::policy::profile::Profile;
 use crate::policy::rate_limit::RateLimit;
-use crate::story::Story;
+use crate::retry_loop::bounds::Bounds;
+use crate::story::{Story, Subject};
 use callee::Callee;
 use clock::{Clock, Fate, run_all};
 use http::{HeaderMap, HeaderValue, Method};
@@ -144,13 +146,14 @@ impl World {
         let begun = self.clock.now();
         let before = self.gates.budget.available_tenths();
         self.records.begin(&id, Record::new(&choice.terms, &choice.method, choice.bounds, begun));
-        let ids = (order.correlation_id.clone(), order.idempotency_key.clone());
-        let story = Story::of((choice.method.clone(), order.target.path().to_owned()), ids);
-        let eyes = (&self.gates.usage, &*self.gates.watch);
         let fate = {
-            let mut teller = Teller::new(story, choice.terms.repeatable, begun, eyes, Span::none());
-            let bounds = (&choice.terms, &choice.bounds);
-            Fate::of(run(&self.callee, &self.gates, &order, bounds, &mut teller), choice.patience).await
+            let story = Story::of(Arc::clone(&order.subject));
+            let eyes = (&self.gates.usage, &*self.gates.watch);
+            let teller = Teller::new(story, choice.terms.repeatable, begun.monotonic, eyes, Span::none());
+            let attempts = Attempts::new(&choice.terms, choice.bounds.time_budget(begun.monotonic));
+            let order = (&order, choice.bounds.priority);
+            let mut course = Course::new(&self.callee, &self.gates, order, attempts, teller);
+            Fate::of(course.run(begun), choice.patience).await
         };
         let record = self.records.end(&id);
         record.check(fate.as_ref(), self.clock.now(), self.clock.lost_since(begun.monotonic));
@@ -221,12 +224,17 @@ impl World {
 fn order(method: &Method, id: &str, key: Option<IdempotencyKey>) -> Order {
     let base = BaseUrl::parse("https://api.example.test/prod", false).unwrap();
     Order {
-        method: method.clone(),
+        subject: Arc::new(Subject {
+            method: method.clone(),
+            path: "/prod/orders".to_owned(),
+            url_template: None,
+            server_address: Arc::default(),
+            correlation_id: CorrelationId::new(id).unwrap(),
+            idempotency_key: key,
+        }),
         target: base.target(&Path::from("/orders"), &[]).unwrap(),
         headers: Vec::new(),
         hop: 1,
-        correlation_id: CorrelationId::new(id).unwrap(),
-        idempotency_key: key,
         body: bytes::Bytes::new(),
         body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
         user_token: None,

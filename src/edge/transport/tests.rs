@@ -39,9 +39,21 @@ fn transport() -> Transport {
     Transport::new(settings(), Hand::new()).unwrap()
 }
 
+impl Transport {
+    /// The exchange, as of now.
+    async fn exchange_now(
+        &self,
+        request: (&Method, &Target, HeaderMap, Bytes),
+        timeout: Duration,
+        limits: BodyLimits,
+    ) -> Exchanged {
+        self.exchange(request, self.ambient.now(), timeout, limits).await
+    }
+}
+
 async fn send(transport: &Transport, target: &Target, timeout: Duration) -> Exchanged {
     let body = Bytes::from_static(b"{}");
-    transport.exchange(&Method::POST, target, HeaderMap::new(), body, timeout, LIMITS).await
+    transport.exchange_now((&Method::POST, target, HeaderMap::new(), body), timeout, LIMITS).await
 }
 
 /// What came of one exchange, in a form that can be compared.
@@ -78,7 +90,8 @@ async fn a_request_goes_out_as_it_was_given() {
     headers.append("x-twice", HeaderValue::from_static("1"));
     headers.append("x-twice", HeaderValue::from_static("2"));
     let body = Bytes::from_static(b"body");
-    let answer = transport().exchange(&Method::PUT, &target, headers.clone(), body, PLENTY, LIMITS).await;
+    let answer =
+        transport().exchange_now((&Method::PUT, &target, headers.clone(), body), PLENTY, LIMITS).await;
     assert_eq!(told(&answer), "200 hi");
 
     let request = peer.requests().remove(0);
@@ -111,7 +124,8 @@ async fn a_bodiless_post_put_or_patch_says_so_and_the_other_methods_say_nothing(
     let transport = transport();
     for method in [Method::POST, Method::PUT, Method::PATCH, Method::GET, Method::DELETE, Method::OPTIONS] {
         let none = HeaderMap::new();
-        let answer = transport.exchange(&method, &target(&peer), none, Bytes::new(), PLENTY, LIMITS).await;
+        let answer =
+            transport.exchange_now((&method, &target(&peer), none, Bytes::new()), PLENTY, LIMITS).await;
         assert_eq!(told(&answer), "204 ");
         let request = peer.requests().pop().unwrap();
         let expected = matches!(method, Method::POST | Method::PUT | Method::PATCH);
@@ -125,7 +139,7 @@ async fn a_callers_own_user_agent_wins_and_no_encoding_is_asked_for() {
     let peer = Peer::playing(&[Act::Write(OK)]).await;
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, HeaderValue::from_static("orders/1"));
-    transport().exchange(&Method::GET, &target(&peer), headers, Bytes::new(), PLENTY, LIMITS).await;
+    transport().exchange_now((&Method::GET, &target(&peer), headers, Bytes::new()), PLENTY, LIMITS).await;
     let request = peer.requests().remove(0);
     assert!(request.contains("\r\nuser-agent: orders/1\r\n"));
     assert!(!request.contains("eastwest") && !request.contains("accept-encoding"));
@@ -141,7 +155,7 @@ async fn the_signed_host_is_the_host_on_the_wire() {
     let signed = signer.sign(&Method::GET, &target(&peer), HeaderMap::new(), &hash, &keys, at).unwrap();
     let headers = signed.into_headers();
     assert!(!headers.contains_key(HOST));
-    transport().exchange(&Method::GET, &target(&peer), headers, Bytes::new(), PLENTY, LIMITS).await;
+    transport().exchange_now((&Method::GET, &target(&peer), headers, Bytes::new()), PLENTY, LIMITS).await;
     let request = peer.requests().remove(0);
     assert!(request.contains(&format!("\r\nhost: {}\r\n", target(&peer).host_header())));
     assert!(request.contains("SignedHeaders=host;x-amz-date,"));
@@ -163,7 +177,7 @@ async fn no_subscriber_at_trace_sees_a_header_a_query_or_a_body() {
     let (transport, body) = (transport(), Bytes::from_static(b"body-marker"));
     for _ in 0..2 {
         let (headers, body) = (headers.clone(), body.clone());
-        transport.exchange(&Method::POST, &target(&peer), headers, body, PLENTY, LIMITS).await;
+        transport.exchange_now((&Method::POST, &target(&peer), headers, body), PLENTY, LIMITS).await;
     }
     drop(listening);
     let text = seen.text();
@@ -178,7 +192,7 @@ fn an_exchange_and_a_wait_for_credentials_can_move_between_threads() {
     fn sendable<T: Send>(_: T) {}
     let transport = transport();
     let target = BaseUrl::parse("https://h.test", false).unwrap().target(&"/".into(), &[]).unwrap();
-    sendable(transport.exchange(&Method::GET, &target, HeaderMap::new(), Bytes::new(), PLENTY, LIMITS));
+    sendable(transport.exchange_now((&Method::GET, &target, HeaderMap::new(), Bytes::new()), PLENTY, LIMITS));
     let keys = Credentials::from_keys("AKID", "secret", None);
     let provider = SharedCredentialsProvider::new(keys.clone());
     let cache = CredentialCache::new(provider, Hand::new(), CacheSettings::default());
@@ -246,7 +260,11 @@ async fn a_body_is_read_up_to_its_limit_and_no_further() {
     let read = async |text: &'static str| {
         let peer = Peer::playing(&[Act::WriteAndHang(text)]).await;
         let body = Bytes::new();
-        told(&transport().exchange(&Method::GET, &target(&peer), HeaderMap::new(), body, PLENTY, FULL).await)
+        told(
+            &transport()
+                .exchange_now((&Method::GET, &target(&peer), HeaderMap::new(), body), PLENTY, FULL)
+                .await,
+        )
     };
     assert_eq!(read("HTTP/1.1 200 x\r\ncontent-length: 4\r\n\r\nfour").await, "200 four");
     assert_eq!(read("HTTP/1.1 500 x\r\ncontent-length: 2\r\n\r\nno").await, "500 no");
@@ -268,7 +286,7 @@ async fn the_length_of_a_body_that_head_leaves_out_passes_no_limit() {
     let peer = Peer::playing(&[Act::Write("HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n")]).await;
     let none = HeaderMap::new();
     let answer =
-        transport().exchange(&Method::HEAD, &target(&peer), none, Bytes::new(), PLENTY, LIMITS).await;
+        transport().exchange_now((&Method::HEAD, &target(&peer), none, Bytes::new()), PLENTY, LIMITS).await;
     assert_eq!(told(&answer), "200 ");
 }
 

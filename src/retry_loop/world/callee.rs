@@ -66,13 +66,13 @@ impl Exchange for Callee {
         &self,
         order: &Order,
         identity: &Identity,
-        number: u32,
+        (number, sent): (u32, Moment),
         timeout: Duration,
     ) -> Result<Seen, Error> {
-        let sent = self.clock.now();
+        assert_eq!(sent.monotonic, self.clock.now().monotonic, "it is signed as of now");
         assert_eq!(identity.made, sent.monotonic, "nothing waits between identity and signature");
         assert!(self.unused.lock().unwrap().remove(&identity.number), "every attempt is signed anew");
-        let id = order.correlation_id.as_str();
+        let id = order.subject.correlation_id();
         self.records.with(id, Record::begins);
         let _working = Working::new(&self.at_work);
         if self.clock.roll(200) == 0 {
@@ -127,7 +127,7 @@ impl Exchange for Callee {
         if self.clock.roll(4) == 0 {
             return Err("nothing else can be had");
         }
-        let id = order.correlation_id.as_str();
+        let id = order.subject.correlation_id();
         self.records.with(id, |record| record.recovering = true);
         Ok(())
     }
