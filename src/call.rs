@@ -315,10 +315,9 @@ impl Call {
         let Profile { total_timeout, min_attempt_time, .. } = settings.profile;
         let time = TimeBudget::new(start.monotonic, total_timeout, deadline, min_attempt_time);
         let departure = Departure { start, time, hop_limit: draft.context.next_hop().err() };
-        let priority = settings.priority;
         let afterlife = Afterlife { by_reference, origin, deadline: draft.context.lambda_deadline() };
         let order = draft.into_order(&shared, settings, key)?;
-        Ok((Flight { shared, order, terms, priority, afterlife }, departure))
+        Ok((Flight { shared, order, terms, afterlife }, departure))
     }
 
     fn overrides(&mut self) -> &mut Overrides {

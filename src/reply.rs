@@ -171,7 +171,7 @@ mod tests {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
         let subject = Subject {
             method: Method::POST,
-            path: "/orders".to_owned(),
+            path: "/orders".into(),
             url_template: None,
             server_address: Arc::default(),
             correlation_id: CorrelationId::new("order-1").unwrap(),

@@ -16,9 +16,11 @@ use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::teller::{Stop, Teller};
 use crate::usage::Reporter;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 /// What all calls of a client share.
 pub(crate) struct Gates {
@@ -55,6 +57,11 @@ impl Gates {
         Ok(Pass { slot, permit })
     }
 
+    /// The wait, if it is one. One of zero is not slept: the runtime's timer would make a millisecond of it.
+    fn sleep(&self, wait: Duration) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        (!wait.is_zero()).then(|| self.ambient.sleep(wait))
+    }
+
     /// Tells all gates what an attempt showed, and says what follows from it.
     fn decide(&self, attempts: &mut Attempts<'_>, seen: &Seen, pass: Pass<'_>) -> Decision {
         let (outcome, now) = (seen.outcome(), seen.ended);
@@ -80,7 +87,6 @@ pub(crate) struct Course<'a, E> {
     exchange: &'a E,
     gates: &'a Gates,
     order: &'a Order,
-    priority: Priority,
     attempts: Attempts<'a>,
     /// Reserved for the next attempt.
     token: RetryToken,
@@ -91,35 +97,40 @@ impl<'a, E: Exchange> Course<'a, E> {
     pub(crate) fn new(
         exchange: &'a E,
         gates: &'a Gates,
-        (order, priority): (&'a Order, Priority),
+        order: &'a Order,
         attempts: Attempts<'a>,
         teller: Teller<'a>,
     ) -> Course<'a, E> {
-        Course { exchange, gates, order, priority, attempts, token: RetryToken::free(), teller }
+        Course { exchange, gates, order, attempts, token: RetryToken::free(), teller }
+    }
+
+    /// The span of the call, where somebody traces it.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.teller.span()
     }
 
     /// Makes the attempts of one call until it succeeds or policy gives it up.
     ///
     /// The order before an attempt is that of [`attempt`](Course::attempt). The order before a retry's wait: does it fit, is
     /// the breaker open, is there a token.
-    pub(crate) async fn run(&mut self, start: Moment) -> Result<Response, Error> {
-        let mut now = start;
+    pub(crate) async fn run(&mut self) -> Result<Response, Error> {
+        let mut now = self.teller.start();
         let stop = loop {
             // Boxed, so that a call that waits holds nothing of the attempt.
-            match Box::pin(self.step(now)).await {
+            let wait = match Box::pin(self.step(now)).await {
                 Ok(Step::Answer(answer)) => return Ok(answer),
                 Ok(Step::Again(wait, token)) => {
                     self.token = token;
-                    self.teller.waits(wait);
-                    // A wait of zero is not slept: the runtime's timer would make a millisecond of it.
-                    if !wait.is_zero() {
-                        self.gates.ambient.sleep(wait).await;
-                    }
-                    now = self.gates.ambient.now();
+                    wait
                 }
                 Err(End::Stopped(stop)) => break stop,
                 Err(End::Unsigned(error)) => return Err(error),
+            };
+            self.teller.waits(wait);
+            if let Some(slept) = self.gates.sleep(wait) {
+                slept.await;
             }
+            now = self.gates.ambient.now();
         };
         let Gates { ambient, circuit, .. } = self.gates;
         Err(self.teller.gave_up(stop, &self.attempts, circuit.retry_after(), ambient.now()))
@@ -153,7 +164,7 @@ impl<'a, E: Exchange> Course<'a, E> {
     async fn attempt(&mut self, now: Moment) -> Result<Made<E::Identity>, End> {
         let (exchange, gates, order) = (self.exchange, self.gates, self.order);
         self.attempts.next(now.monotonic)?;
-        let mut pass = gates.admit(now, (self.attempts.time(), self.priority), &self.teller).await?;
+        let mut pass = gates.admit(now, (self.attempts.time(), order.priority), &self.teller).await?;
         let left = self.attempts.left(pass.permit.began().monotonic);
         let identity = exchange.identity(order, left).await.map_err(|error| self.unsigned(error))?;
         let now = gates.ambient.now();

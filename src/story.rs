@@ -63,7 +63,7 @@ impl fmt::Display for Attempt {
 pub(crate) struct Subject {
     pub(crate) method: Method,
     /// With stage or base path, without the query.
-    pub(crate) path: String,
+    pub(crate) path: Box<str>,
     /// The route as its owner names it.
     pub(crate) url_template: Option<Arc<str>>,
     /// The callee's host.

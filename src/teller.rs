@@ -14,7 +14,7 @@ use crate::teller::told::{came, told};
 use crate::usage::{Came, Counted, RefusedBy, Reporter};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tracing::Span;
 
 /// The story of one call.
@@ -26,7 +26,7 @@ pub(crate) struct Teller<'a> {
     /// Boxed, so that a call that nobody traces holds none.
     spans: Option<Box<Spans>>,
     repeatable: bool,
-    start: Instant,
+    start: Moment,
     story: Story,
     on_its_way: bool,
     /// How many retries were counted.
@@ -42,7 +42,7 @@ impl<'a> Teller<'a> {
     pub(crate) fn new(
         story: Story,
         repeatable: bool,
-        start: Instant,
+        start: Moment,
         (usage, watch): (&'a Reporter, &'a Watch),
         call_span: Span,
     ) -> Teller<'a> {
@@ -62,6 +62,10 @@ impl<'a> Teller<'a> {
             may_have_committed: false,
             ended: false,
         }
+    }
+
+    pub(crate) fn start(&self) -> Moment {
+        self.start
     }
 
     /// An attempt is about to be signed; the span to make it in.
@@ -209,6 +213,11 @@ impl<'a> Teller<'a> {
         self.finish(error)
     }
 
+    /// The span of the call, where somebody traces it.
+    pub(crate) fn span(&self) -> Option<&Span> {
+        self.spans.as_ref().map(|spans| &spans.call).filter(|span| !span.is_disabled())
+    }
+
     fn call_span(&self) -> &Span {
         self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.call)
     }
@@ -227,7 +236,7 @@ impl<'a> Teller<'a> {
     }
 
     fn take_story(&mut self, now: Moment) -> Story {
-        let elapsed = now.monotonic.saturating_duration_since(self.start);
+        let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
         self.story.end(elapsed)
     }
 }

@@ -66,7 +66,7 @@ impl Draft {
         }
         let headers = self.own_headers()?;
         let subject = Subject {
-            path: target.path().to_owned(),
+            path: target.path().into(),
             url_template: self.url_template.take(),
             server_address: Arc::clone(&shared.gates.watch.server_address),
             correlation_id: self.context.id().clone(),
@@ -74,6 +74,7 @@ impl Draft {
             method: self.method.clone(),
         };
         Ok(Order {
+            priority: settings.priority,
             hop: self.hop(),
             subject: Arc::new(subject),
             target,
@@ -87,7 +88,7 @@ impl Draft {
     }
 
     /// The caller's own, with the body's type and the context's trace as far as the caller set none by hand.
-    fn own_headers(&mut self) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
+    fn own_headers(&mut self) -> Result<Box<[(HeaderName, HeaderValue)]>, Error> {
         // Both are signed, and a signature covers one value.
         for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
             if self.headers.iter().filter(|(own, _)| *own == name).count() > 1 {
@@ -98,12 +99,11 @@ impl Draft {
         let missing = self.context.trace_headers().filter(|(name, _)| !self.has(name));
         let mut more: Vec<_> = missing.map(|(name, value)| (name, value.clone())).collect();
         if self.is_json && !self.has(&CONTENT_TYPE) {
-            more.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+            more.push((CONTENT_TYPE, HeaderValue::from_static(JSON)));
         }
         let mut own = std::mem::take(&mut self.headers);
         own.append(&mut more);
-        own.shrink_to_fit();
-        Ok(own)
+        Ok(own.into())
     }
 
     fn has(&self, name: &HeaderName) -> bool {
@@ -152,7 +152,11 @@ pub(crate) fn checked_header(
     }
     let printable = !value.chars().any(char::is_control);
     // Bytes, for a value may be any UTF-8.
-    let value = HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| printable);
+    let value = match value {
+        // That of nearly every call is not copied.
+        JSON => Some(HeaderValue::from_static(JSON)),
+        value => HeaderValue::from_bytes(value.as_bytes()).ok().filter(|_| printable),
+    };
     let refused =
         || Error::configuration("header", format!("the value of `{parsed}` holds a control character"));
     match value {
@@ -161,4 +165,5 @@ pub(crate) fn checked_header(
     }
 }
 
+const JSON: &str = "application/json";
 const API_ID: HeaderName = HeaderName::from_static("x-apigw-api-id");

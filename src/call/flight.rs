@@ -6,7 +6,6 @@ use crate::edge::order::Order;
 use crate::error::Error;
 use crate::policy::attempts::{Attempts, Terms};
 use crate::policy::moment::Moment;
-use crate::policy::rate_limit::Priority;
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::retry_loop::Course;
@@ -16,7 +15,6 @@ use crate::teller::Teller;
 use crate::template::too_many_hops;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
 use tracing::{Instrument, Span};
 
 /// A call that is ready to be sent: what it is made of until its end.
@@ -24,7 +22,6 @@ pub(super) struct Flight {
     pub(super) shared: Arc<Shared>,
     pub(super) order: Order,
     pub(super) terms: Arc<Terms>,
-    pub(super) priority: Priority,
     pub(super) afterlife: Afterlife,
 }
 
@@ -43,14 +40,13 @@ impl Flight {
     }
 
     /// Begins to tell of the call.
-    fn begin(&self, start: Instant, time: TimeBudget) -> (Course<'_, Edge>, Span) {
+    fn begin(&self, start: Moment, time: TimeBudget) -> Course<'_, Edge> {
         let Shared { edge, gates, .. } = &*self.shared;
         let story = Story::of(Arc::clone(&self.order.subject));
         let span = self.span(&story);
         let eyes = (&gates.usage, &*gates.watch);
-        let teller = Teller::new(story, self.terms.repeatable, start, eyes, span.clone());
-        let attempts = Attempts::new(&self.terms, time);
-        (Course::new(edge, gates, (&self.order, self.priority), attempts, teller), span)
+        let teller = Teller::new(story, self.terms.repeatable, start, eyes, span);
+        Course::new(edge, gates, &self.order, Attempts::new(&self.terms, time), teller)
     }
 
     /// Tells of a call that no callee would take.
@@ -71,13 +67,11 @@ pub(super) fn fly(
         let error = match hop_limit {
             Some(limit) => flight.refused(&limit),
             None => {
-                let (mut course, span) = flight.begin(start.monotonic, time);
-                let run = course.run(start);
-                let made = if span.is_disabled() {
-                    run.await
-                } else {
+                let mut course = flight.begin(start, time);
+                let made = match course.span().cloned().map(Box::new) {
+                    None => course.run().await,
                     // Boxed, so that a call that nobody traces holds no span.
-                    Box::pin(run.instrument(span)).await
+                    Some(span) => Box::pin(course.run().instrument(*span)).await,
                 };
                 match made {
                     Ok(answer) => return Ok(answer),

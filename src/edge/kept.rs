@@ -12,8 +12,8 @@ pub(crate) enum Kept {
     Answered(KeptAnswer),
     /// The request may have arrived, and no whole answer came back.
     Lost { how: Loss, cause: Cause },
-    /// Nothing of the request left this process.
-    NeverSent { reason: String, cause: Cause },
+    /// Nothing of the request left this process: why not, and the error beneath.
+    NeverSent(Box<(String, Cause)>),
 }
 
 /// An answer, written out: a waiting call holds neither a header map, which is mostly room for more, nor the buffer of the
@@ -23,8 +23,8 @@ pub(crate) struct KeptAnswer {
     /// The header lines, then the body.
     text: Box<[u8]>,
     /// How much of it is header lines.
-    head: usize,
-    raw_gap: Option<i64>,
+    head: u32,
+    raw_gap: Option<i32>,
 }
 
 impl Kept {
@@ -35,15 +35,15 @@ impl Kept {
                 Kept::Answered(KeptAnswer::of(status, &headers, &body, raw_gap))
             }
             Shown::Lost { how, cause, .. } => Kept::Lost { how, cause },
-            Shown::NeverSent { reason, cause, .. } => Kept::NeverSent { reason, cause },
+            Shown::NeverSent { reason, cause, .. } => Kept::NeverSent(Box::new((reason, cause))),
         }
     }
 
     /// How many seconds the gateway's clock is ahead of ours, uncorrected, where the answer tells.
     pub(crate) fn raw_gap(&self) -> Option<i64> {
         match self {
-            Kept::Answered(answer) => answer.raw_gap,
-            Kept::Lost { .. } | Kept::NeverSent { .. } => None,
+            Kept::Answered(answer) => answer.raw_gap.map(i64::from),
+            Kept::Lost { .. } | Kept::NeverSent(_) => None,
         }
     }
 }
@@ -51,7 +51,7 @@ impl Kept {
 impl KeptAnswer {
     fn of(status: StatusCode, headers: &HeaderMap, body: &[u8], raw_gap: Option<i64>) -> KeptAnswer {
         let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 2;
-        let head = headers.iter().map(line).sum();
+        let head: usize = headers.iter().map(line).sum();
         let mut text = Vec::with_capacity(head + body.len());
         for (name, value) in headers {
             text.extend_from_slice(name.as_str().as_bytes());
@@ -60,13 +60,18 @@ impl KeptAnswer {
             text.push(b'\n');
         }
         text.extend_from_slice(body);
+        // More is cut off long before, and a clock that is further off is not put right.
+        let head = u32::try_from(head).unwrap_or(u32::MAX);
+        let raw_gap =
+            raw_gap.map(|gap| i32::try_from(gap).unwrap_or(if gap < 0 { i32::MIN } else { i32::MAX }));
         KeptAnswer { status, text: text.into(), head, raw_gap }
     }
 
     /// The answer as it was.
     pub(crate) fn into_parts(self) -> (StatusCode, HeaderMap, Bytes) {
         let mut lines = Bytes::from(self.text);
-        let body = lines.split_off(self.head.min(lines.len()));
+        let head = usize::try_from(self.head).unwrap_or(usize::MAX);
+        let body = lines.split_off(head.min(lines.len()));
         let mut headers = HeaderMap::new();
         // Neither a name nor a value holds what ends it here (RFC 9110, sections 5.1 and 5.5).
         while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {

@@ -3,6 +3,7 @@
 use crate::edge::sigv4::BodyHash;
 use crate::edge::target::Target;
 use crate::edge::user_token::UserToken;
+use crate::policy::rate_limit::Priority;
 use crate::story::Subject;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -13,7 +14,8 @@ pub(crate) struct Order {
     pub(crate) subject: Arc<Subject>,
     pub(crate) target: Target,
     /// The caller's own headers and the trace, in order: a list, for a map is mostly room for more.
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: Box<[(HeaderName, HeaderValue)]>,
+    pub(crate) priority: Priority,
     /// Which hop of its chain the call is.
     pub(crate) hop: u8,
     pub(crate) body: Bytes,

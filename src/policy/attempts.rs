@@ -114,7 +114,7 @@ pub struct Attempts<'a> {
     retries: u32,
     server_errors: u32,
     bad_gateways: u32,
-    recoveries: Vec<Recovery>,
+    recoveries: [Option<Recovery>; MAX_RECOVERIES],
     thaws: u32,
     may_have_committed: bool,
     last: Option<Judgement>,
@@ -132,7 +132,7 @@ impl<'a> Attempts<'a> {
             retries: 0,
             server_errors: 0,
             bad_gateways: 0,
-            recoveries: Vec::new(),
+            recoveries: [None; MAX_RECOVERIES],
             thaws: 0,
             may_have_committed: false,
             last: None,
@@ -190,7 +190,9 @@ impl<'a> Attempts<'a> {
         }
         let rule = judged.class.rule();
         if let Retried::After(recovery) = rule.retried {
-            self.recoveries.push(recovery);
+            if let Some(free) = self.recoveries.iter_mut().find(|used| used.is_none()) {
+                *free = Some(recovery);
+            }
             return Decision::Recover(recovery);
         }
         let base = match rule.base {
@@ -283,8 +285,9 @@ impl<'a> Attempts<'a> {
         if answer.is_some_and(forbids_retry) {
             return Some(StopReason::CalleeForbids);
         }
-        let used_up =
-            |recovery| self.recoveries.contains(&recovery) || self.recoveries.len() >= MAX_RECOVERIES;
+        let used_up = |recovery| {
+            self.recoveries.contains(&Some(recovery)) || self.recoveries.iter().all(Option::is_some)
+        };
         if matches!(retried, Retried::After(recovery) if used_up(recovery)) {
             return Some(StopReason::RecoveryUsed);
         }

@@ -208,14 +208,15 @@ impl Rig {
         let order = Order {
             subject: Arc::new(Subject {
                 method: self.method.clone(),
-                path: "/prod/orders".to_owned(),
+                path: "/prod/orders".into(),
                 url_template: None,
                 server_address: Arc::default(),
                 correlation_id: CorrelationId::new("correlation-1").unwrap(),
                 idempotency_key: self.key.as_deref().map(|key| IdempotencyKey::new(key).unwrap()),
             }),
             target: base.target(&Path::from("/orders"), &[]).unwrap(),
-            headers: Vec::new(),
+            headers: Box::default(),
+            priority: self.bounds.priority,
             hop: 1,
             body: Bytes::new(),
             body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
@@ -226,10 +227,9 @@ impl Rig {
         let start = self.gates.ambient.now();
         let eyes = (&self.gates.usage, &*self.gates.watch);
         let story = Story::of(Arc::clone(&order.subject));
-        let teller = Teller::new(story, self.terms.repeatable, start.monotonic, eyes, Span::none());
+        let teller = Teller::new(story, self.terms.repeatable, start, eyes, Span::none());
         let attempts = Attempts::new(&self.terms, self.bounds.time_budget(start.monotonic));
-        let order = (&order, self.bounds.priority);
-        Course::new(&self.fake, &self.gates, order, attempts, teller).run(start).await
+        Course::new(&self.fake, &self.gates, &order, attempts, teller).run().await
     }
 
     fn sent(&self) -> usize {

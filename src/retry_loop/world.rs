@@ -142,18 +142,17 @@ impl World {
         }
         let id = format!("call-{number}");
         let key = choice.terms.repeatable.then(|| IdempotencyKey::new(format!("key-{number}")).unwrap());
-        let order = order(&choice.method, &id, key);
+        let order = Order { priority: choice.bounds.priority, ..order(&choice.method, &id, key) };
         let begun = self.clock.now();
         let before = self.gates.budget.available_tenths();
         self.records.begin(&id, Record::new(&choice.terms, &choice.method, choice.bounds, begun));
         let fate = {
             let story = Story::of(Arc::clone(&order.subject));
             let eyes = (&self.gates.usage, &*self.gates.watch);
-            let teller = Teller::new(story, choice.terms.repeatable, begun.monotonic, eyes, Span::none());
+            let teller = Teller::new(story, choice.terms.repeatable, begun, eyes, Span::none());
             let attempts = Attempts::new(&choice.terms, choice.bounds.time_budget(begun.monotonic));
-            let order = (&order, choice.bounds.priority);
-            let mut course = Course::new(&self.callee, &self.gates, order, attempts, teller);
-            Fate::of(course.run(begun), choice.patience).await
+            let mut course = Course::new(&self.callee, &self.gates, &order, attempts, teller);
+            Fate::of(course.run(), choice.patience).await
         };
         let record = self.records.end(&id);
         record.check(fate.as_ref(), self.clock.now(), self.clock.lost_since(begun.monotonic));
@@ -226,14 +225,15 @@ fn order(method: &Method, id: &str, key: Option<IdempotencyKey>) -> Order {
     Order {
         subject: Arc::new(Subject {
             method: method.clone(),
-            path: "/prod/orders".to_owned(),
+            path: "/prod/orders".into(),
             url_template: None,
             server_address: Arc::default(),
             correlation_id: CorrelationId::new(id).unwrap(),
             idempotency_key: key,
         }),
         target: base.target(&Path::from("/orders"), &[]).unwrap(),
-        headers: Vec::new(),
+        headers: Box::default(),
+        priority: Priority::Normal,
         hop: 1,
         body: bytes::Bytes::new(),
         body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),

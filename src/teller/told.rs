@@ -41,6 +41,9 @@ pub(super) fn told(kept: Kept, class: Class) -> (String, Option<Answered>, Optio
             (what, Some(Answered { status, headers, body, gateway_error, code, message }), None)
         }
         Kept::Lost { how, cause } => (format!("{class}: {}", how.as_str()), None, Some(cause)),
-        Kept::NeverSent { reason, cause } => (format!("{class}: {reason}"), None, Some(cause)),
+        Kept::NeverSent(why) => {
+            let (reason, cause) = *why;
+            (format!("{class}: {reason}"), None, Some(cause))
+        }
     }
 }
