@@ -50,22 +50,8 @@ impl<'a> Secrets<'a> {
         Bytes::copy_from_slice(sentence)
     }
 
-    /// In upper case or lower: the gateway quotes names in both.
     fn are_in(&self, text: &[u8]) -> bool {
-        // Most places begin none, which a look at one byte tells.
-        let mut begins = [false; 256];
-        for first in self.texts.iter().filter_map(|secret| secret.first()) {
-            for byte in [first.to_ascii_lowercase(), first.to_ascii_uppercase()] {
-                begins.get_mut(usize::from(byte)).into_iter().for_each(|begins| *begins = true);
-            }
-        }
-        let begins_here = |rest: &[u8]| {
-            let is_it = |start: &[u8], secret: &[u8]| start.eq_ignore_ascii_case(secret);
-            self.texts.iter().any(|secret| rest.get(..secret.len()).is_some_and(|start| is_it(start, secret)))
-        };
-        let may_begin = |byte: u8| begins.get(usize::from(byte)) == Some(&true);
-        let places = text.iter().enumerate().filter(|(_, byte)| may_begin(**byte));
-        places.filter_map(|(at, _)| text.get(at..)).any(begins_here)
+        self.texts.iter().any(|secret| holds(text, secret))
     }
 
     /// Whether a text ends in the middle of a secret, so that the half of it would be kept.
@@ -95,6 +81,19 @@ impl<'a> Secrets<'a> {
             Value::Bool(_) | Value::Null | Value::Number(_) => false,
         }
     }
+}
+
+/// Whether a secret is in a text, in upper case or lower: the gateway quotes names in both.
+fn holds(text: &[u8], secret: &[u8]) -> bool {
+    let Some((first, more)) = secret.split_first() else { return false };
+    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+    let is_next = |byte: &u8| more.first().is_none_or(|next| next.eq_ignore_ascii_case(byte));
+    // All but a few places are told by the first byte, and of the rest all but a few by the second.
+    let places = text.iter().enumerate().filter(|(_, byte)| **byte == lower || **byte == upper);
+    places.filter_map(|(at, _)| text.get(at + 1..)).any(|rest| {
+        rest.first().is_none_or(is_next)
+            && rest.get(..more.len()).is_some_and(|start| start.eq_ignore_ascii_case(more))
+    })
 }
 
 /// A shorter piece of a token is no secret: it would be found in any text.
