@@ -163,7 +163,7 @@ mod tests {
     fn kinds() -> BTreeMap<String, ErrorKind> {
         let others =
             [ErrorKind::CircuitOpen, ErrorKind::Configuration, ErrorKind::Decode, ErrorKind::RateLimited];
-        let of_classes = Class::ALL.into_iter().map(ErrorKind::of_class);
+        let of_classes = Class::ALL.iter().copied().map(ErrorKind::of_class);
         of_classes.chain(others).map(|kind| (format!("{kind:?}"), kind)).collect()
     }
 

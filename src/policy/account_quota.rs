@@ -198,7 +198,7 @@ impl Ring {
 }
 
 /// The Regions whose accounts begin with 2,500 requests a second (*Amazon API Gateway quotas*).
-pub const SMALL_REGIONS: [&str; 13] = [
+pub const SMALL_REGIONS: &[&str] = &[
     "af-south-1",
     "ap-south-2",
     "ap-southeast-3",

@@ -121,7 +121,7 @@ pub enum Recovery {
 
 impl Class {
     /// Every class, in the order of the table in the README.
-    pub const ALL: [Class; 29] = [
+    pub const ALL: &'static [Class] = &[
         Class::Success,
         Class::BodyTooLarge,
         Class::Redirected,

@@ -137,7 +137,7 @@ fn every_class_has_a_kind_and_the_table_in_the_docs_says_which() {
             (classes, cells.next().unwrap().trim().trim_matches('`').to_owned())
         })
         .collect();
-    for class in Class::ALL.into_iter().filter(|class| *class != Class::Success) {
+    for class in Class::ALL.iter().copied().filter(|class| *class != Class::Success) {
         let name = class.as_str().replace(',', "");
         let (_, kind) = rows.iter().find(|(classes, _)| classes.contains(&name)).expect(&name);
         assert_eq!(&format!("{:?}", ErrorKind::of_class(class)), kind, "{name}");
