@@ -50,6 +50,7 @@ impl Outgoing {
 
 /// What became of a request.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Delivery {
     /// It was answered.
     Answered(Response<Bytes>),

@@ -7,6 +7,7 @@ use crate::iam::wall::Wall;
 /// What is taken already counts: give [`characters`](crate::iam::characters) of the role's other inline policies, or
 /// of the other statements of a resource's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Space<'a> {
     /// The policy of a VPC endpoint ([`Wall::EndpointPolicy`]).
     EndpointPolicy {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 /// What one attempt showed, before any rule is applied.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Outcome<'a> {
     /// The gateway, or the callee behind it, answered.
     Answered(Answer<'a>),

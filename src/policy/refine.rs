@@ -20,7 +20,28 @@ pub enum Verdict {
 }
 
 /// The part of an answer that a classifier sees. Its `Debug` shows neither header values nor the body.
+///
+/// A test of a classifier makes its own:
+///
+/// ```
+/// use eastwest::http::{HeaderMap, StatusCode};
+/// use eastwest::{Class, Sighting, Verdict};
+///
+/// /// An API that answers 500 to a validation error.
+/// fn classifier(seen: &Sighting<'_>) -> Verdict {
+///     match seen.status {
+///         StatusCode::INTERNAL_SERVER_ERROR if seen.body_start.starts_with(b"invalid") => Verdict::Class(Class::Rejected),
+///         _ => Verdict::Defer,
+///     }
+/// }
+///
+/// let headers = HeaderMap::new();
+/// let seen = |body| Sighting::new(StatusCode::INTERNAL_SERVER_ERROR, &headers, body);
+/// assert_eq!(classifier(&seen(b"invalid sku")), Verdict::Class(Class::Rejected));
+/// assert_eq!(classifier(&seen(b"out of memory")), Verdict::Defer);
+/// ```
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Sighting<'a> {
     /// The status.
     pub status: StatusCode,
@@ -33,6 +54,14 @@ pub struct Sighting<'a> {
 impl Sighting<'_> {
     /// How many bytes of a body a classifier sees.
     pub const BODY_START: usize = 4_096;
+}
+
+impl<'a> Sighting<'a> {
+    /// What a classifier sees of an answer of this status, with these headers and this body.
+    #[must_use]
+    pub fn new(status: StatusCode, headers: &'a HeaderMap, body: &'a [u8]) -> Sighting<'a> {
+        Sighting { status, headers, body_start: body.get(..Sighting::BODY_START).unwrap_or(body) }
+    }
 }
 
 impl fmt::Debug for Sighting<'_> {
@@ -115,9 +144,7 @@ impl Refinements {
 
     fn own_verdict(&self, answer: &Answer<'_>) -> Verdict {
         if let Some(classifier) = &self.classifier {
-            let body_start = answer.body.get(..Sighting::BODY_START).unwrap_or(answer.body);
-            let verdict =
-                classifier(&Sighting { status: answer.status, headers: answer.headers, body_start });
+            let verdict = classifier(&Sighting::new(answer.status, answer.headers, answer.body));
             if verdict != Verdict::Defer {
                 return verdict;
             }

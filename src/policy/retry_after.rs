@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 /// What an answer's headers say about when to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hint {
     /// They say nothing.
     Absent,
