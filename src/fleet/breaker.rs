@@ -32,11 +32,8 @@ impl FleetBreaker {
         self
     }
 
-    /// Looks for a name or a setting that makes no sense.
-    ///
-    /// # Errors
-    /// The first such, and what is wrong with it.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// Looks for a name or a setting that makes no sense: the first such, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         if !is_name(&self.callee) {
             return Err(("fleet_breaker", "the callee's name must be visible ASCII without braces"));
         }

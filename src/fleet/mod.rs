@@ -75,9 +75,10 @@ mod line;
 mod redis;
 mod store;
 
+pub use crate::policy::fleet::shared::SharedState;
 pub use crate::policy::fleet::{FleetSettings, Report, View};
 pub use crate::policy::rate_limit::Priority;
-pub use crate::policy::shared_limit::{SharedQuota, Taken};
+pub use crate::policy::shared_limit::{SharedBucket, SharedQuota, Taken};
 pub use breaker::FleetBreaker;
 pub use limit::{SharedLimit, SharedRateLimit, TakeFuture};
 #[cfg(feature = "redis")]

@@ -17,7 +17,7 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 /// Where a fleet keeps the state of its breakers.
 ///
 /// An exchange takes in what one process tells and answers it, in one atomic step, by the store's own clock. The rules
-/// are [`SharedState`](crate::policy::fleet::shared::SharedState)'s, which a store may run as it is. A report that
+/// are [`SharedState`](crate::fleet::SharedState)'s, which a store may run as it is. A report that
 /// [is silent](Report::is_silent) and asks for nothing is a mere look and need not write.
 ///
 /// An exchange is bounded from outside: it is dropped when its time is over. A late answer is of no use.
@@ -37,7 +37,7 @@ pub trait FleetStore: Send + Sync + 'static {
 }
 
 /// Where a fleet keeps its shared rate limits. The rules are
-/// [`SharedBucket`](crate::policy::shared_limit::SharedBucket)'s.
+/// [`SharedBucket`](crate::fleet::SharedBucket)'s.
 pub trait LimitStore: Send + Sync + 'static {
     /// Takes one attempt out of the bucket of this name, or answers how long until there will be one; zero means taken.
     fn take<'a>(

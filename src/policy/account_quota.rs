@@ -64,7 +64,7 @@ impl Marks {
     /// Whether either is passed. The amplification of a few calls says nothing: of fewer than [`FEWEST_CALLS`] it is not
     /// judged.
     #[must_use]
-    pub fn are_passed(&self, recent: Recent, bucket: AccountBucket) -> bool {
+    pub(crate) fn are_passed(&self, recent: Recent, bucket: AccountBucket) -> bool {
         let judged = recent.calls >= FEWEST_CALLS;
         bucket.share(recent.tokens_per_second()) > self.share
             || (judged && recent.amplification() > self.amplification)
@@ -80,33 +80,33 @@ impl Default for Marks {
 
 /// What was counted in the last ten seconds, to within a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recent {
+pub(crate) struct Recent {
     /// Tokens drawn.
-    pub tokens: u64,
+    pub(crate) tokens: u64,
     /// Attempts that ended.
-    pub attempts: u64,
+    pub(crate) attempts: u64,
     /// Calls whose first attempt ended.
-    pub calls: u64,
+    pub(crate) calls: u64,
 }
 
 impl Recent {
     /// Tokens a second, over ten seconds.
     #[must_use]
-    pub fn tokens_per_second(self) -> f64 {
+    pub(crate) fn tokens_per_second(self) -> f64 {
         // Exact below 2^53.
         self.tokens as f64 / SECONDS as f64
     }
 
     /// Attempts a call; 1.0 where there was none.
     #[must_use]
-    pub fn amplification(self) -> f64 {
+    pub(crate) fn amplification(self) -> f64 {
         if self.calls == 0 { 1.0 } else { self.attempts as f64 / self.calls as f64 }
     }
 }
 
 /// The last ten seconds, and when a warning was given last.
 #[derive(Debug)]
-pub struct Window {
+pub(crate) struct Window {
     began: Instant,
     tokens: Ring,
     attempts: Ring,
@@ -118,7 +118,7 @@ pub struct Window {
 impl Window {
     /// A window in which nothing was counted.
     #[must_use]
-    pub fn new(began: Instant) -> Window {
+    pub(crate) fn new(began: Instant) -> Window {
         Window {
             began,
             tokens: Ring::default(),
@@ -129,7 +129,7 @@ impl Window {
     }
 
     /// Counts an attempt that ended now: whether it drew a token, and whether it was its call's first.
-    pub fn count(&self, now: Instant, drew: bool, first: bool) {
+    pub(crate) fn count(&self, now: Instant, drew: bool, first: bool) {
         let second = self.second(now);
         self.attempts.add(second);
         if drew {
@@ -141,13 +141,13 @@ impl Window {
     }
 
     /// Counts a token that no attempt drew.
-    pub fn count_token(&self, now: Instant) {
+    pub(crate) fn count_token(&self, now: Instant) {
         self.tokens.add(self.second(now));
     }
 
     /// What was counted in the last ten seconds.
     #[must_use]
-    pub fn recent(&self, now: Instant) -> Recent {
+    pub(crate) fn recent(&self, now: Instant) -> Recent {
         let second = self.second(now);
         Recent {
             tokens: self.tokens.sum(second),
@@ -157,7 +157,7 @@ impl Window {
     }
 
     /// Whether a warning may be given now, which then is the only one for a minute.
-    pub fn may_warn(&self, now: Instant) -> bool {
+    pub(crate) fn may_warn(&self, now: Instant) -> bool {
         let second = self.second(now);
         let quiet = |until: u64| (second >= until).then(|| second.saturating_add(BETWEEN_WARNINGS.as_secs()));
         self.quiet_until.fetch_update(Ordering::Relaxed, Ordering::Relaxed, quiet).is_ok()

@@ -42,8 +42,7 @@ impl Backoff {
     /// The longest wait before a retry: `min(cap, base * 2^n)`, where `n` is 0 for the first retry.
     ///
     /// The cap is inside the power, so nothing overflows and the ceiling never falls as `n` grows.
-    #[must_use]
-    pub fn ceiling(&self, base: Base, retry_index: u32) -> Duration {
+    pub(crate) fn ceiling(&self, base: Base, retry_index: u32) -> Duration {
         let base = match base {
             Base::Throttled => self.throttled_base,
             Base::Transient => self.transient_base,
@@ -60,16 +59,14 @@ impl Backoff {
     }
 
     /// Draws the wait before a retry: uniform over `0..=ceiling`.
-    #[must_use]
-    pub fn wait(&self, base: Base, retry_index: u32, draw: Draw) -> Duration {
+    pub(crate) fn wait(&self, base: Base, retry_index: u32, draw: Draw) -> Duration {
         draw.up_to(self.ceiling(base, retry_index))
     }
 
     /// Draws from the upper half of the throttled ceiling, for a callee that asked for a wait in words that say nothing.
     ///
     /// It did ask, so the wait is never zero unless the ceiling itself is.
-    #[must_use]
-    pub fn upper_half(&self, retry_index: u32, draw: Draw) -> Duration {
+    pub(crate) fn upper_half(&self, retry_index: u32, draw: Draw) -> Duration {
         let ceiling = self.ceiling(Base::Throttled, retry_index);
         let half = ceiling / 2;
         ceiling.saturating_sub(half).saturating_add(draw.up_to(half))

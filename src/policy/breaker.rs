@@ -25,7 +25,7 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// Makes a closed breaker. Settings that fail their [check](BreakerSettings::check) make a strange but not a stuck one.
+    /// Makes a closed breaker. Settings out of their ranges make a strange but not a stuck one.
     #[must_use]
     pub fn new(settings: BreakerSettings) -> Self {
         Self { settings, phase: Phase::closed(), generation: 0, failed_probes: 0 }
@@ -340,11 +340,8 @@ settings! { BreakerSettings:
 }
 
 impl BreakerSettings {
-    /// Looks for a setting that makes no sense.
-    ///
-    /// # Errors
-    /// The name of the first such setting, and what is wrong with it.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// Looks for a setting that makes no sense: the name of the first such, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let rules = [
             ("failures_in_row", self.failures_in_row >= 1, AT_LEAST_ONE),
             ("failure_percent", (1..=100).contains(&self.failure_percent), "must be 1 to 100"),

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// A token that is taken and not yet spent keeps its place in the bucket, so that giving it back can never make more than
 /// the bucket holds, and no refill takes its place meanwhile.
 #[derive(Debug)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     limit: RateLimit,
     /// In units: a token is the period's nanoseconds, and a nanosecond earns the attempts of a period. Nothing is rounded.
     level: u128,
@@ -32,7 +32,7 @@ pub struct Bucket {
 impl Bucket {
     /// A full bucket.
     #[must_use]
-    pub fn new(limit: RateLimit, now: Moment) -> Bucket {
+    pub(crate) fn new(limit: RateLimit, now: Moment) -> Bucket {
         let mut bucket = Bucket {
             limit,
             level: 0,
@@ -50,20 +50,20 @@ impl Bucket {
     ///
     /// # Errors
     /// How long it takes until there is one, if nobody else comes.
-    pub fn take(&mut self, now: Moment, priority: Priority) -> Result<(), Duration> {
+    pub(crate) fn take(&mut self, now: Moment, priority: Priority) -> Result<(), Duration> {
         self.advance(now);
         let ahead = self.line.ahead_of(priority, u64::MAX, self.passed);
         self.take_behind(ahead, priority)
     }
 
     /// How long it takes until there is a token; zero if there is one.
-    pub fn wait(&mut self, now: Moment, priority: Priority) -> Duration {
+    pub(crate) fn wait(&mut self, now: Moment, priority: Priority) -> Duration {
         self.advance(now);
         self.missing(self.line.ahead_of(priority, u64::MAX, self.passed), priority)
     }
 
     /// Stands in line.
-    pub fn line_up(&mut self, priority: Priority) -> Place {
+    pub(crate) fn line_up(&mut self, priority: Priority) -> Place {
         self.line.join(priority, self.passed)
     }
 
@@ -71,7 +71,7 @@ impl Bucket {
     ///
     /// # Errors
     /// How long it takes until its turn, if nobody more important comes. Who does not come back by then is passed over.
-    pub fn take_at(&mut self, now: Moment, place: &Place) -> Result<(), Duration> {
+    pub(crate) fn take_at(&mut self, now: Moment, place: &Place) -> Result<(), Duration> {
         self.advance(now);
         let ahead = self.line.ahead_of(place.priority, place.number, self.passed);
         let taken = self.take_behind(ahead, place.priority);
@@ -82,30 +82,30 @@ impl Bucket {
     }
 
     /// Leaves the line.
-    pub fn leave(&mut self, place: &Place) {
+    pub(crate) fn leave(&mut self, place: &Place) {
         self.line.leave(place);
     }
 
     /// The attempt that a token was taken for is on its way.
-    pub fn spend(&mut self, now: Moment) {
+    pub(crate) fn spend(&mut self, now: Moment) {
         // What was earned while it was out had the less room.
         self.advance(now);
         self.out = self.out.saturating_sub(1);
     }
 
     /// The attempt that a token was taken for is not made.
-    pub fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         self.out = self.out.saturating_sub(1);
         self.level = self.level.saturating_add(self.token()).min(self.room());
     }
 
     /// The attempt that a token was spent for was not made after all.
-    pub fn unspend(&mut self) {
+    pub(crate) fn unspend(&mut self) {
         self.level = self.level.saturating_add(self.token()).min(self.room());
     }
 
     /// Empties the bucket after a 429 and closes it for as long as was asked for, an hour at most.
-    pub fn drain(&mut self, now: Moment, asked: Option<Duration>) {
+    pub(crate) fn drain(&mut self, now: Moment, asked: Option<Duration>) {
         self.advance(now);
         self.level = 0;
         let asked = asked.unwrap_or(Duration::ZERO).min(LONGEST_CLOSED);
@@ -114,7 +114,7 @@ impl Bucket {
 
     /// Lowers the bucket to what a callee says is left of its own. If that is nothing, the bucket is closed until the
     /// callee begins anew, where that is known and within an hour: what is further off is not believed.
-    pub fn lower(&mut self, now: Moment, remaining: u64, begins_anew: Option<Duration>) {
+    pub(crate) fn lower(&mut self, now: Moment, remaining: u64, begins_anew: Option<Duration>) {
         self.advance(now);
         self.level = self.level.min(u128::from(remaining).saturating_mul(self.token()));
         if remaining == 0 {
@@ -124,8 +124,8 @@ impl Bucket {
     }
 
     /// How many whole tokens are there to be taken.
-    #[must_use]
-    pub fn available(&self) -> u32 {
+    #[cfg(test)]
+    pub(crate) fn available(&self) -> u32 {
         u32::try_from(self.level / self.token().max(1)).unwrap_or(u32::MAX)
     }
 
@@ -190,7 +190,7 @@ fn elapsed(earlier: &Moment, now: &Moment) -> Duration {
 }
 
 /// What a callee asks for beyond this is taken for a mistake: nobody could tell a client that is shut from one that is broken.
-pub const LONGEST_CLOSED: Duration = Duration::from_secs(3_600);
+pub(crate) const LONGEST_CLOSED: Duration = Duration::from_secs(3_600);
 /// A wall clock that is ahead by more than this has seen a freeze.
 const FREEZE: Duration = Duration::from_secs(1);
 

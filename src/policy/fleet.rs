@@ -1,7 +1,7 @@
 //! The fleet-wide breaker's settings, and what a process and the shared state say to each other.
 
 pub mod local;
-pub mod rest;
+pub(crate) mod rest;
 pub mod shared;
 
 use crate::policy::breaker::State;
@@ -89,11 +89,8 @@ settings! { FleetSettings:
 }
 
 impl FleetSettings {
-    /// Looks for a setting that makes no sense.
-    ///
-    /// # Errors
-    /// The name of the first such setting, and what is wrong with it.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// Looks for a setting that makes no sense: the name of the first such, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let (ms, s) = (Duration::from_millis, Duration::from_secs);
         let rules = [
             ("failure_percent", (1..=100).contains(&self.failure_percent), "must be 1 to 100"),
@@ -116,6 +113,7 @@ impl FleetSettings {
     }
 
     /// What a store's script is told of the settings, in its order; times in microseconds.
+    #[doc(hidden)]
     #[must_use]
     pub fn as_numbers(&self) -> [u64; 7] {
         [
@@ -140,21 +138,22 @@ impl FleetSettings {
     }
 
     /// How long the store keeps the callee's state after a write: nothing of it means anything later.
-    #[must_use]
-    pub fn lifetime(&self) -> Duration {
+    pub(crate) fn lifetime(&self) -> Duration {
         self.window.saturating_add(self.open_for).saturating_add(self.forget_after)
     }
 
     /// Of how many outcomes one is written in a fleet that sees so many a second.
-    #[must_use]
-    pub fn one_in(&self, demand: u64) -> u32 {
+    pub(crate) fn one_in(&self, demand: u64) -> u32 {
         let many = demand.div_ceil(u64::from(self.writes_per_second.max(1)));
         u32::try_from(many).unwrap_or(u32::MAX).clamp(1, MOST_SAID)
     }
 }
 
 /// What a process tells the shared state, and asks of it, in one exchange. The default tells nothing and asks nothing.
+///
+/// Clients make it; the test of a store makes its own: `Report::default().with_failures(1).with_stands_for(1)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// Failed attempts, probes aside.
     pub failures: u32,
@@ -172,6 +171,16 @@ pub struct Report {
     pub asks: bool,
 }
 
+setters! { Report:
+    failures, with_failures: u32;
+    successes, with_successes: u32;
+    probe_failures, with_probe_failures: u32;
+    probe_successes, with_probe_successes: u32;
+    age, with_age: Duration;
+    stands_for, with_stands_for: u32;
+    asks, with_asks: bool;
+}
+
 impl Report {
     /// Whether it tells nothing, so that the store has nothing to write.
     #[must_use]
@@ -184,6 +193,7 @@ impl Report {
     }
 
     /// What a store's script is told, in its order; times in microseconds.
+    #[doc(hidden)]
     #[must_use]
     pub fn as_numbers(&self) -> [u64; 7] {
         let said = |count: u32| u64::from(count.min(MOST_SAID));
@@ -200,7 +210,17 @@ impl Report {
 }
 
 /// What the shared state answers.
+///
+/// ```
+/// use eastwest::CircuitState;
+/// use eastwest::fleet::View;
+/// use std::time::Duration;
+///
+/// let tripped = View::new(CircuitState::Open).with_come_back(Duration::from_secs(2)).with_demand(300);
+/// assert!(tripped.is_tripped());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct View {
     /// What the circuit lets through: all, a probe now and then, or nothing.
     pub state: State,
@@ -215,7 +235,20 @@ pub struct View {
     pub demand: u64,
 }
 
+setters! { View:
+    come_back, with_come_back: Duration;
+    probe, with_probe: bool;
+    changed, with_changed: Option<Duration>;
+    demand, with_demand: u64;
+}
+
 impl View {
+    /// A view of a circuit in this state, of which nothing more is known.
+    #[must_use]
+    pub fn new(state: State) -> View {
+        View { state, come_back: Duration::ZERO, probe: false, changed: None, demand: 0 }
+    }
+
     /// Whether the circuit has tripped and not closed since.
     #[must_use]
     pub fn is_tripped(&self) -> bool {
@@ -226,7 +259,7 @@ impl View {
 impl Default for View {
     /// Nothing is known: the circuit is closed.
     fn default() -> Self {
-        Self { state: State::Closed, come_back: Duration::ZERO, probe: false, changed: None, demand: 0 }
+        View::new(State::Closed)
     }
 }
 
@@ -281,6 +314,17 @@ mod tests {
         ] {
             assert_eq!(settings.check().map_err(|(refused, _)| refused), Err(name));
         }
+    }
+
+    #[test]
+    fn what_a_store_builds_says_what_it_was_told_and_nothing_else() {
+        let (ms, changed) = (Duration::from_millis(1), Some(Duration::from_secs(2)));
+        let view = View::new(State::HalfOpen).with_come_back(ms).with_probe(true).with_changed(changed);
+        let state = State::HalfOpen;
+        assert_eq!(view.with_demand(7), View { state, come_back: ms, probe: true, changed, demand: 7 });
+        let told = Report::default().with_failures(1).with_successes(2).with_probe_failures(3);
+        let told = told.with_probe_successes(4).with_age(ms).with_stands_for(5).with_asks(true);
+        assert_eq!(told.as_numbers(), [1, 2, 3, 4, 1_000, 5, 1]);
     }
 
     #[test]

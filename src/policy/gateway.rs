@@ -66,8 +66,7 @@ impl GatewayError {
     }
 
     /// Whether an answer of this type may quote the signed request, session token included.
-    #[must_use]
-    pub fn may_echo_the_request(self) -> bool {
+    pub(crate) fn may_echo_the_request(self) -> bool {
         matches!(
             self,
             GatewayError::AccessDenied

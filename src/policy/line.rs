@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A place in the line of those who wait for a token.
 #[derive(Debug)]
 #[must_use = "a place that is not left stands in the way of those behind it until its turn is over"]
-pub struct Place {
+pub(crate) struct Place {
     pub(crate) priority: Priority,
     pub(crate) number: u64,
 }

@@ -1,4 +1,8 @@
 //! The rules, and nothing else: told what an attempt showed, they say what to do next.
+//!
+//! This is the engine, public so that what ships can be simulated, measured and fuzzed. A version promises only those of its
+//! types that the crate's root, [`fleet`](crate::fleet) and `testing` re-export, and of their methods those that name no other
+//! type of the engine. All else here may change with any release.
 
 #[macro_use]
 mod settings;
@@ -7,11 +11,11 @@ pub mod account_quota;
 pub mod attempts;
 pub mod backoff;
 pub mod breaker;
-pub mod bucket;
+pub(crate) mod bucket;
 pub mod classify;
 pub mod fleet;
 pub mod gateway;
-pub mod line;
+pub(crate) mod line;
 pub mod moment;
 pub mod outcome;
 pub mod profile;

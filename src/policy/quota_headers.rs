@@ -10,6 +10,7 @@ pub struct QuotaHeaders(Form);
 
 /// What a header such as `x-ratelimit-reset` counts; no standard says, and callees differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reset {
     /// Seconds of the Unix epoch, by the callee's clock.
     PointInTime,
@@ -19,11 +20,11 @@ pub enum Reset {
 
 /// What is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub(crate) struct Left {
     /// How many more requests are served until the quota begins anew.
-    pub remaining: u64,
+    pub(crate) remaining: u64,
     /// How long that is; none where nothing usable is said.
-    pub begins_anew: Option<Duration>,
+    pub(crate) begins_anew: Option<Duration>,
 }
 
 impl QuotaHeaders {
@@ -49,8 +50,7 @@ impl QuotaHeaders {
 
     /// Reads what an answer says; none where it says nothing that can be read. A point in time is measured against `now`, the
     /// callee's time as well as it is known.
-    #[must_use]
-    pub fn read(&self, headers: &HeaderMap, now: SystemTime) -> Option<Left> {
+    pub(crate) fn read(&self, headers: &HeaderMap, now: SystemTime) -> Option<Left> {
         match &self.0 {
             Form::Pair { remaining, reset, meaning } => pair(headers, remaining, reset, *meaning, now),
             Form::Ietf => ietf(headers).or_else(|| {

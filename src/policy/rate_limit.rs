@@ -95,11 +95,8 @@ impl RateLimit {
         kept_from(priority, self.burst, self.critical_percent, self.normal_percent)
     }
 
-    /// Refuses what admits nothing or keeps more than there is.
-    ///
-    /// # Errors
-    /// The setting, and what is wrong with it.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// Refuses what admits nothing or keeps more than there is: the setting, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let kept = u32::from(self.critical_percent) + u32::from(self.normal_percent);
         let rules = [
             (self.attempts >= 1, "admits no attempt at all: 1 is the least"),
@@ -111,8 +108,7 @@ impl RateLimit {
 }
 
 /// How many of `all` a priority leaves to those above it; never all.
-#[must_use]
-pub fn kept_from(priority: Priority, all: u32, critical_percent: u8, normal_percent: u8) -> u32 {
+pub(crate) fn kept_from(priority: Priority, all: u32, critical_percent: u8, normal_percent: u8) -> u32 {
     let percent = match priority {
         Priority::Bulk => u32::from(critical_percent) + u32::from(normal_percent),
         Priority::Critical => 0,

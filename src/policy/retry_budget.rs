@@ -68,6 +68,7 @@ impl RetryBudget {
     }
 
     /// Sets a token aside for a retry, or answers `None` if there is no whole one.
+    #[doc(hidden)]
     #[must_use]
     pub fn reserve(&self) -> Option<RetryToken> {
         match &self.bucket {
@@ -77,6 +78,7 @@ impl RetryBudget {
     }
 
     /// Earns a tenth of a token, for a success. A full bucket stays as it is.
+    #[doc(hidden)]
     pub fn earn(&self) {
         if let Some(bucket) = &self.bucket {
             bucket.put(1);

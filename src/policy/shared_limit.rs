@@ -61,11 +61,9 @@ impl SharedQuota {
         self
     }
 
-    /// Refuses what admits nothing, keeps more than there is, or is too fast for a store to count.
-    ///
-    /// # Errors
-    /// The setting, and what is wrong with it.
-    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+    /// Refuses what admits nothing, keeps more than there is, or is too fast for a store to count: the setting, and what is
+    /// wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let kept = u32::from(self.critical_percent) + u32::from(self.normal_percent);
         let most = self.period.as_secs().saturating_mul(10_000);
         let rules = [
@@ -80,20 +78,26 @@ impl SharedQuota {
             .map_or(Ok(()), |(_, reason)| Err(("shared_quota", reason)))
     }
 
-    /// The time between two attempts at the full rate, in microseconds.
+    /// The time between two attempts at the full rate, for who writes a store: whole microseconds.
     #[must_use]
-    pub fn every_micros(&self) -> u64 {
+    pub fn emission_interval(&self) -> Duration {
+        Duration::from_micros(self.every_micros())
+    }
+
+    fn every_micros(&self) -> u64 {
         let period = u64::try_from(self.period.as_micros()).unwrap_or(u64::MAX);
         period.div_ceil(u64::from(self.attempts.max(1))).max(1)
     }
 
     /// What a store's script is told, in its order; times in microseconds.
+    #[doc(hidden)]
     #[must_use]
     pub fn as_numbers(&self, priority: Priority) -> [u64; 3] {
         [self.every_micros(), u64::from(self.burst.max(1)), u64::from(self.allowance(priority))]
     }
 
-    /// How many attempts of the bucket a priority may take: all but what it leaves to those above it, at least 1.
+    /// How many attempts of the bucket a priority may take, for who writes a store: all but what it leaves to those above
+    /// it, at least 1. [`Priority::Critical`] may take the whole bucket.
     #[must_use]
     pub fn allowance(&self, priority: Priority) -> u32 {
         let kept = kept_from(priority, self.burst, self.critical_percent, self.normal_percent);
@@ -142,8 +146,7 @@ pub enum Taken {
 
 impl Taken {
     /// What a wait comes to for an attempt that has so much time.
-    #[must_use]
-    pub fn of(wait: Duration, within: Duration) -> Taken {
+    pub(crate) fn of(wait: Duration, within: Duration) -> Taken {
         match wait {
             Duration::ZERO => Taken::Admitted,
             wait if wait <= within => Taken::Wait(wait),
@@ -258,6 +261,13 @@ mod tests {
         ] {
             assert_eq!(bad.check().map_err(|(field, _)| field), Err("shared_quota"), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_store_learns_of_a_quota_its_interval_in_whole_microseconds_and_its_bucket_by_the_highest_priority() {
+        let quota = SharedQuota::per_second(3).burst(10);
+        assert_eq!(quota.emission_interval(), Duration::from_micros(333_334));
+        assert_eq!([Critical, Normal, Bulk].map(|priority| quota.allowance(priority)), [10, 9, 7]);
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::time::Duration;
 ///
 /// It doubles with each failure in a row, to 32 times as much, and is spread over its upper half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rest {
+pub(crate) struct Rest {
     in_row: u32,
     since: Option<(Moment, Duration)>,
 }
 
 impl Rest {
     /// Begins a pause that is `shortest` at most if it is the first in a row, and answers how long it is.
-    pub fn begin(&mut self, shortest: Duration, now: Moment, draw: Draw) -> Duration {
+    pub(crate) fn begin(&mut self, shortest: Duration, now: Moment, draw: Draw) -> Duration {
         let longest = shortest.saturating_mul(1 << self.in_row.min(MOST_DOUBLINGS));
         let lasts = (longest / 2).saturating_add(draw.up_to(longest / 2));
         self.in_row = self.in_row.saturating_add(1);
@@ -23,13 +23,13 @@ impl Rest {
     }
 
     /// The store has answered: there is no pause, and the next is the first again.
-    pub fn ended(&mut self) {
+    pub(crate) fn ended(&mut self) {
         *self = Rest::default();
     }
 
     /// What is left of the pause; `None` if there is none. A sandbox that was frozen has waited meanwhile.
     #[must_use]
-    pub fn left(&self, now: Moment) -> Option<Duration> {
+    pub(crate) fn left(&self, now: Moment) -> Option<Duration> {
         let (since, lasts) = self.since?;
         lasts.checked_sub(now.since(&since)).filter(|left| !left.is_zero())
     }
@@ -37,11 +37,11 @@ impl Rest {
 
 /// When trouble with a store was last told of aloud: once a minute, for a log full of repeats hides the line that matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Aloud(Option<Moment>);
+pub(crate) struct Aloud(Option<Moment>);
 
 impl Aloud {
     /// Whether it may be told aloud now, which then is the only time for a minute.
-    pub fn may_be_told(&mut self, now: Moment) -> bool {
+    pub(crate) fn may_be_told(&mut self, now: Moment) -> bool {
         let may = self.0.is_none_or(|last| now.since(&last) >= BETWEEN_WARNINGS);
         if may {
             self.0 = Some(now);

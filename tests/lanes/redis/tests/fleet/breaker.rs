@@ -13,11 +13,11 @@ async fn say(store: &RedisStore, settings: &FleetSettings, report: Report) -> Vi
 }
 
 fn outcomes(failures: u32, successes: u32) -> Report {
-    Report { failures, successes, stands_for: failures + successes, ..Report::default() }
+    Report::default().with_failures(failures).with_successes(successes).with_stands_for(failures + successes)
 }
 
 fn asking() -> Report {
-    Report { asks: true, ..Report::default() }
+    Report::default().with_asks(true)
 }
 
 #[tokio::test]
@@ -93,12 +93,12 @@ async fn a_successful_probe_closes_it_for_all_and_a_failed_one_opens_it_again() 
     say(&one, &settings, outcomes(50, 0)).await;
     pause(20 * MS).await;
     assert!(say(&one, &settings, asking()).await.probe);
-    let failed = Report { probe_failures: 1, stands_for: 1, ..Report::default() };
+    let failed = Report::default().with_probe_failures(1).with_stands_for(1);
     assert_eq!(say(&one, &settings, failed).await.come_back, 20 * MS);
     assert_eq!(say(&other, &settings, Report::default()).await.state, CircuitState::Open);
     pause(20 * MS).await;
     assert!(say(&other, &settings, asking()).await.probe);
-    let succeeded = Report { probe_successes: 1, stands_for: 1, ..Report::default() };
+    let succeeded = Report::default().with_probe_successes(1).with_stands_for(1);
     assert!(!say(&other, &settings, succeeded).await.is_tripped());
     assert!(!say(&one, &settings, asking()).await.is_tripped());
 }

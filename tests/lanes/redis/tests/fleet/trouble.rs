@@ -112,7 +112,7 @@ async fn a_store_that_comes_back_is_used_again_and_trips_again() {
 #[tokio::test]
 async fn a_connection_that_died_while_nobody_looked_is_made_anew_within_the_exchange() {
     let server = Server::start().await;
-    let (store, report) = (server.store(), Report { failures: 1, stands_for: 1, ..Report::default() });
+    let (store, report) = (server.store(), Report::default().with_failures(1).with_stands_for(1));
     let d = FleetSettings::default();
     store.exchange("orders", &d, &report).await.unwrap();
     server.kill();
