@@ -4,12 +4,12 @@
 //! own, so nothing is really waited for; sockets, signatures and answers are real.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::indexing_slicing)]
 
-use eastwest::policy::attempts::StopReason;
-use eastwest::policy::breaker::State;
-use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::story::Attempt;
 use eastwest::testing::{FakeGateway, ManualClock, Reply};
-use eastwest::{Call, CallContext, Error, ErrorKind, Response, ServiceClient, callee};
+use eastwest::{
+    Call, CallContext, CircuitState, Error, ErrorKind, Response, RetryBudget, ServiceClient, StopReason,
+    callee,
+};
 use std::error::Error as StdError;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -240,7 +240,7 @@ async fn an_outage(gateway: &FakeGateway, clock: &ManualClock) -> Result<Vec<Lin
     let healed = send().await;
     let mut last =
         line("well again: one probe", gateway, "/outage", &healed, (&[200], Outcome::Answer(200), true));
-    last.as_ruled &= client.breaker().state() == State::Closed;
+    last.as_ruled &= client.breaker().state() == CircuitState::Closed;
     lines.push(last);
     Ok(lines)
 }

@@ -5,9 +5,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use eastwest::dead_letter::FileSink;
-use eastwest::policy::breaker::BreakerSettings;
 use eastwest::testing::{FakeGateway, ManualClock, RecordedAttempt, Reply};
-use eastwest::{CallContext, IdempotencyKey, ServiceClient};
+use eastwest::{BreakerSettings, CallContext, IdempotencyKey, ServiceClient};
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::path::Path;

@@ -247,8 +247,8 @@ impl ClientBuilder {
     ///
     /// ```
     /// # use eastwest::ServiceClient;
-    /// use eastwest::policy::{classify::Class, refine::Verdict};
-    /// use http::StatusCode;
+    /// use eastwest::http::StatusCode;
+    /// use eastwest::{Class, Verdict};
     ///
     /// // An API that answers 500 to a validation error.
     /// let builder = ServiceClient::builder("https://legacy.example/v1")

@@ -42,7 +42,7 @@
 //! | | `shared`, `circuit`, `pace`, `settings` | what clones share; the breaker and the rate limit behind their locks; which value holds |
 //! | | `observe`, `usage` | what an operator sees, and what is counted |
 //! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
-//! | | [`policy`] | every decision, without I/O, clock, dice or lock |
+//! | | [`policy`] | every decision, without I/O, clock, dice or lock; promised is what is re-exported |
 //! | | [`fleet`] | what a fleet shares through a store: a breaker and a rate limit |
 //! | the edge | `edge` | all that touches a socket, a clock or dice |
 //! | feature | `iam` | a caller's policies from a service's routes, and how near they are to IAM's limits |
@@ -95,6 +95,11 @@ pub mod testing;
 pub mod threat_model;
 mod usage;
 
+/// The crate whose `ConfigLoader` and `SdkConfig` the AWS chain speaks.
+#[cfg(feature = "aws-config")]
+pub use aws_config;
+/// The crate whose [`ProvideCredentials`](aws_credential_types::provider::ProvideCredentials) a provider implements.
+pub use aws_credential_types;
 pub use builder::ClientBuilder;
 /// The crate whose [`Bytes`](bytes::Bytes) bodies are made of.
 pub use bytes;
@@ -117,9 +122,10 @@ pub use http;
 #[cfg(feature = "metrics")]
 pub use metrics_observer::MetricsObserver;
 pub use observer::{CallView, Event, Observer};
+pub use policy::account_quota::AccountBucket;
 pub use policy::attempts::StopReason;
 pub use policy::backoff::Backoff;
-pub use policy::breaker::{BreakerSettings, State as CircuitState};
+pub use policy::breaker::{BreakerSettings, Cause as CircuitCause, State as CircuitState};
 pub use policy::classify::Class;
 pub use policy::gateway::GatewayError;
 pub use policy::profile::Profile;

@@ -2,9 +2,8 @@
 
 use super::args::Args;
 use super::progress::Progress;
-use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::testing::{FakeGateway, ManualClock, Reply};
-use eastwest::{Error, ServiceClient};
+use eastwest::{Error, RetryBudget, ServiceClient};
 use std::io;
 
 /// A gateway on a loopback port, whose time is its own: nothing is really waited for.
