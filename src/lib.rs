@@ -122,17 +122,20 @@ pub use http;
 #[cfg(feature = "metrics")]
 pub use metrics_observer::MetricsObserver;
 pub use observer::{CallView, Event, Observer};
-pub use policy::account_quota::AccountBucket;
-pub use policy::attempts::StopReason;
-pub use policy::backoff::Backoff;
-pub use policy::breaker::{BreakerSettings, Cause as CircuitCause, State as CircuitState};
-pub use policy::classify::Class;
-pub use policy::gateway::GatewayError;
-pub use policy::profile::Profile;
-pub use policy::quota_headers::{QuotaHeaders, Reset};
-pub use policy::rate_limit::{Priority, RateLimit};
-pub use policy::refine::{Sighting, Verdict};
-pub use policy::retry_budget::RetryBudget;
+#[doc(inline)]
+pub use policy::{
+    account_quota::AccountBucket,
+    attempts::StopReason,
+    backoff::Backoff,
+    breaker::{BreakerSettings, Cause as CircuitCause, State as CircuitState},
+    classify::Class,
+    gateway::GatewayError,
+    profile::Profile,
+    quota_headers::{QuotaHeaders, Reset},
+    rate_limit::{Priority, RateLimit},
+    refine::{Sighting, Verdict},
+    retry_budget::RetryBudget,
+};
 pub use response::Response;
 pub use story::Attempt;
 pub use usage::{AccountQuota, Usage};

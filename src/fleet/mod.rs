@@ -75,10 +75,13 @@ mod line;
 mod redis;
 mod store;
 
-pub use crate::policy::fleet::shared::SharedState;
-pub use crate::policy::fleet::{FleetSettings, Report, View};
-pub use crate::policy::rate_limit::Priority;
-pub use crate::policy::shared_limit::{SharedBucket, SharedQuota, Taken};
+#[doc(inline)]
+pub use crate::policy::{
+    fleet::shared::SharedState,
+    fleet::{FleetSettings, Report, View},
+    rate_limit::Priority,
+    shared_limit::{SharedBucket, SharedQuota, Taken},
+};
 pub use breaker::FleetBreaker;
 pub use limit::{SharedLimit, SharedRateLimit, TakeFuture};
 #[cfg(feature = "redis")]

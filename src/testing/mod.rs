@@ -69,5 +69,8 @@ pub use self::wire::malformed::Malformed;
 
 pub use crate::edge::ambient::Ambient;
 pub use crate::network::{Delivery, Network, Outgoing};
-pub use crate::policy::moment::{Draw, Moment};
-pub use crate::policy::outcome::{Loss, Unsent};
+#[doc(inline)]
+pub use crate::policy::{
+    moment::{Draw, Moment},
+    outcome::{Loss, Unsent},
+};
