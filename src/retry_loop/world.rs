@@ -6,6 +6,8 @@
 
 mod callee;
 mod clock;
+mod gauge;
+mod reason;
 mod record;
 mod scenes;
 
@@ -23,6 +25,7 @@ use crate::retry_loop::bounds::Bounds;
 use crate::story::{Story, Subject};
 use callee::Callee;
 use clock::{Clock, Fate, run_all};
+use gauge::Gauge;
 use http::{HeaderMap, HeaderValue, Method};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -43,6 +46,8 @@ struct World {
     /// Of the rate limit.
     burst: u32,
     lanes: usize,
+    /// In flight, for a call at a time: whoever has to wait for one does so in real time.
+    places: Option<u32>,
 }
 
 /// What is chosen for one call.
@@ -74,13 +79,15 @@ impl World {
         let rate = dice
             .random_bool(0.5)
             .then(|| RateLimit::per_second(dice.random_range(1..60)).burst(dice.random_range(1..30)));
+        let places = (lanes == 1 && dice.random_bool(0.7)).then_some(1);
+        let circuit = CircuitBreaker::new(breaker, Arc::clone(&ambient), Arc::default());
+        let gauge = Gauge::new(clock.clone(), circuit.clone(), rate.clone(), lanes == 1);
         World {
-            callee: Callee::new(clock.clone(), records.clone(), dice.random_range(0..1_000)),
+            callee: Callee::new(clock.clone(), records.clone(), dice.random_range(0..1_000), gauge),
             gates: Gates {
-                circuit: CircuitBreaker::new(breaker, Arc::clone(&ambient), Arc::default()),
+                circuit,
                 budget: capacity.map_or_else(RetryBudget::off, RetryBudget::new),
-                // A place in flight is waited for in real time, so there is none to wait for.
-                pace: Pace::new(rate.clone(), (lanes == 1).then_some(1), ambient.now()),
+                pace: Pace::new(rate.clone(), places, ambient.now()),
                 usage: Reporter::new(None, "eu-central-1", ambient.now().monotonic),
                 watch: Arc::default(),
                 ambient,
@@ -88,6 +95,7 @@ impl World {
             breaker_ends: open_for * 4,
             burst: rate.map_or(0, |rate| rate.burst),
             lanes,
+            places,
             dice: Mutex::new(dice),
             clock,
             records,
@@ -142,9 +150,10 @@ impl World {
         }
         let id = format!("call-{number}");
         let key = choice.terms.repeatable.then(|| IdempotencyKey::new(format!("key-{number}")).unwrap());
-        let order = Order { priority: choice.bounds.priority, ..order(&choice.method, &id, key) };
+        let order = Order { priority: choice.bounds.priority, ..order(&choice.method, &id, (number, key)) };
         let begun = self.clock.now();
         let before = self.gates.budget.available_tenths();
+        let (admitted, _) = self.gates.pace.rests(begun);
         self.records.begin(&id, Record::new(&choice.terms, &choice.method, choice.bounds, begun));
         let fate = {
             let story = Story::of(Arc::clone(&order.subject));
@@ -155,9 +164,16 @@ impl World {
             Fate::of(course.run(), choice.patience).await
         };
         let record = self.records.end(&id);
+        self.callee.gauge().check();
         record.check(fate.as_ref(), self.clock.now(), self.clock.lost_since(begun.monotonic));
         if self.lanes == 1 {
             self.check_tokens(before, &record, matches!(fate, Some(Ok(_))));
+            let admits = self.gates.pace.rests(self.clock.now()).0;
+            assert!(record.arrived > 0 || admits >= admitted, "the rate limit counts what was not sent");
+        }
+        if let Some(Err(error)) = &fate {
+            let now = self.clock.now().monotonic;
+            reason::check(error, &record, (&self.gates, now), self.lanes == 1);
         }
     }
 
@@ -167,7 +183,8 @@ impl World {
             return;
         };
         let spent = u64::from(record.paid_retries) * 10;
-        let expected = (before - spent + u64::from(succeeded)).min(u64::from(capacity) * 10);
+        let kept = before.checked_sub(spent).unwrap_or_else(|| panic!("retries without a token: {record:?}"));
+        let expected = (kept + u64::from(succeeded)).min(u64::from(capacity) * 10);
         assert_eq!(
             self.gates.budget.available_tenths(),
             Some(expected),
@@ -177,7 +194,8 @@ impl World {
 
     /// Nobody is at work: nothing may still be held.
     async fn check_rest(&self) {
-        self.clock.pass(self.breaker_ends + Duration::from_secs(3_600));
+        // The rate limit may be closed for an hour, and is filled after that.
+        self.clock.pass(self.breaker_ends + Duration::from_secs(7_200));
         // Enough successes close it, so every probe's place is free.
         for _ in 0..4 {
             let now = self.clock.now();
@@ -200,7 +218,7 @@ impl World {
         }
         let (tokens, places) = self.gates.pace.rests(self.clock.now());
         assert_eq!(tokens, self.burst, "the rate limit's bucket is full at rest");
-        assert_eq!(places, usize::from(self.lanes == 1), "a place in flight is held at rest");
+        assert_eq!(places, self.places.unwrap_or_default() as usize, "a place in flight is held at rest");
         self.records.check(&self.gates.usage.usage(self.clock.now().monotonic));
         self.callee.check_rest();
     }
@@ -220,8 +238,9 @@ impl World {
     }
 }
 
-fn order(method: &Method, id: &str, key: Option<IdempotencyKey>) -> Order {
+fn order(method: &Method, id: &str, (number, key): (usize, Option<IdempotencyKey>)) -> Order {
     let base = BaseUrl::parse("https://api.example.test/prod", false).unwrap();
+    let body = bytes::Bytes::from(format!("{{\"number\":{number}}}"));
     Order {
         subject: Arc::new(Subject {
             method: method.clone(),
@@ -235,8 +254,8 @@ fn order(method: &Method, id: &str, key: Option<IdempotencyKey>) -> Order {
         headers: Box::default(),
         priority: Priority::Normal,
         hop: 1,
-        body: bytes::Bytes::new(),
-        body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
+        body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(&body),
+        body,
         user_token: None,
         response_body_limit: 1_000,
         error_body_limit: 1_000,

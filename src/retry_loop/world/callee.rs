@@ -18,6 +18,7 @@ pub(super) struct Callee {
     identities: AtomicU32,
     unused: Mutex<HashSet<u32>>,
     at_work: Arc<AtomicU32>,
+    gauge: Mutex<Gauge>,
 }
 
 /// Who signs one attempt and no other.
@@ -27,9 +28,14 @@ pub(super) struct Identity {
 }
 
 impl Callee {
-    pub(super) fn new(clock: Clock, records: Records, health: u32) -> Callee {
+    pub(super) fn new(clock: Clock, records: Records, health: u32, gauge: Gauge) -> Callee {
         let (identities, at_work) = (AtomicU32::new(0), Arc::default());
-        Callee { clock, records, health, identities, unused: Mutex::default(), at_work }
+        let (unused, gauge) = (Mutex::default(), Mutex::new(gauge));
+        Callee { clock, records, health, identities, unused, at_work, gauge }
+    }
+
+    pub(super) fn gauge(&self) -> std::sync::MutexGuard<'_, Gauge> {
+        self.gauge.lock().unwrap()
     }
 
     pub(super) fn check_rest(&self) {
@@ -81,10 +87,11 @@ impl Exchange for Callee {
         }
         let Scene { shown, takes, commits, mut ended } = scene(&self.clock, self.health, timeout, sent);
         self.records.with(id, |record| {
-            record.arrives(number, timeout, sent.monotonic);
+            record.arrives(order, (number, timeout), sent.monotonic);
             // The caller may be gone when the work is done; done it is.
             record.committed |= commits;
         });
+        self.gauge().arrives();
         if !takes.is_zero() {
             self.clock.sleep(takes).await;
         }
@@ -94,6 +101,7 @@ impl Exchange for Callee {
             let thawed = matches!(shown, Shown::Lost { thawed: true, .. });
             record.free_retry = thawed && !record.thawed_before;
             record.thawed_before |= thawed;
+            self.gauge().ended(&ended, &record.ended);
             record.ended.push(ended);
         });
         let gap = self.clock.roll(3).checked_sub(1).map(|more| i64::from(more) * 400);
@@ -114,20 +122,21 @@ impl Exchange for Callee {
 
     async fn recover(
         &self,
-        _: Recovery,
+        recovery: Recovery,
         order: &Order,
         _: &Identity,
         seen: Option<&Kept>,
         within: Duration,
     ) -> Result<(), &'static str> {
         assert!(seen.is_some(), "a recovery follows an answer");
+        let id = order.subject.correlation_id();
+        self.records.with(id, |record| record.recovers(recovery));
         if self.clock.roll(3) == 0 {
             self.pass_up_to(within).await;
         }
         if self.clock.roll(4) == 0 {
             return Err("nothing else can be had");
         }
-        let id = order.subject.correlation_id();
         self.records.with(id, |record| record.recovering = true);
         Ok(())
     }

@@ -16,9 +16,12 @@ use std::time::{Duration, Instant, SystemTime};
 pub(super) struct Clock(Arc<Mutex<Hands>>);
 
 struct Hands {
+    began: Instant,
     now: Moment,
     /// When the sandbox was frozen, and for how long.
     lost: Vec<(Instant, Duration)>,
+    /// How far the wall clock jumped ahead, in all.
+    leaps: Duration,
     dice: StdRng,
     waiting: BTreeMap<(Instant, u64), Waker>,
     tickets: u64,
@@ -26,8 +29,16 @@ struct Hands {
 
 impl Clock {
     pub(super) fn new(dice: StdRng) -> Clock {
-        let hands =
-            Hands { now: some_moment(), lost: Vec::new(), dice, waiting: BTreeMap::new(), tickets: 0 };
+        let (now, waiting) = (some_moment(), BTreeMap::new());
+        let hands = Hands {
+            began: now.monotonic,
+            now,
+            lost: Vec::new(),
+            leaps: Duration::ZERO,
+            dice,
+            waiting,
+            tickets: 0,
+        };
         Clock(Arc::new(Mutex::new(hands)))
     }
 
@@ -40,6 +51,12 @@ impl Clock {
         let mut hands = self.hands();
         hands.now.monotonic += time;
         hands.now.wall += time;
+    }
+
+    /// A time that has passed by now, by the clock that shows the most.
+    pub(super) fn at_most(&self) -> Duration {
+        let hands = self.hands();
+        hands.now.monotonic.saturating_duration_since(hands.began) + hands.leaps
     }
 
     /// How much of the time since then passed while the sandbox was frozen.
@@ -58,7 +75,10 @@ impl Clock {
         hands.now.wall += passed;
         let jump = Duration::from_secs(hands.dice.random_range(0..7_200));
         match hands.dice.random_range(0..200) {
-            0 => hands.now.wall += jump,
+            0 => {
+                hands.leaps += jump;
+                hands.now.wall += jump;
+            }
             1 => hands.now.wall = hands.now.wall.checked_sub(jump).unwrap_or(SystemTime::UNIX_EPOCH),
             // A machine that stops takes its monotonic clock with it or does not.
             2 => {

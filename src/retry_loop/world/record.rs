@@ -1,9 +1,11 @@
 //! What a world knows of each call, and what of it must hold when the call is over.
 
 use super::*;
-use crate::policy::attempts::StopReason;
+use crate::policy::backoff::Backoff;
+use crate::policy::classify::Recovery;
 use crate::policy::moment::Moment;
 use crate::usage::Usage;
+use bytes::Bytes;
 use http::StatusCode;
 use std::collections::HashMap;
 
@@ -69,6 +71,12 @@ pub(super) struct Record {
     pub(super) began: Instant,
     pub(super) ends: Instant,
     pub(super) least: Duration,
+    /// How often it may be sent again after a 500, and after a 502.
+    pub(super) caps: (u32, u32),
+    pub(super) backoff: Backoff,
+    /// Headers and body of the first attempt.
+    first: Option<(Arc<Subject>, Bytes)>,
+    recoveries: Vec<Recovery>,
     /// How each finished attempt ended.
     pub(super) ended: Vec<Ended>,
     /// How many attempts arrived, finished or not.
@@ -102,6 +110,12 @@ pub(super) struct Ended {
     pub(super) hint: Option<Duration>,
 }
 
+impl Ended {
+    pub(super) fn code(&self) -> Option<u16> {
+        self.status.map(|status| status.as_u16())
+    }
+}
+
 impl Record {
     pub(super) fn new(terms: &Terms, method: &Method, bounds: Bounds, begun: Moment) -> Record {
         let total = begun.monotonic + bounds.total;
@@ -112,6 +126,10 @@ impl Record {
             began: begun.monotonic,
             ends: bounds.deadline.map_or(total, |deadline| deadline.min(total)),
             least: bounds.min_attempt_time,
+            caps: (terms.server_error_retries, terms.bad_gateway_retries),
+            backoff: terms.backoff,
+            first: None,
+            recoveries: Vec::new(),
             ended: Vec::new(),
             arrived: 0,
             committed: false,
@@ -131,7 +149,9 @@ impl Record {
     }
 
     /// An attempt arrives: may it?
-    pub(super) fn arrives(&mut self, number: u32, timeout: Duration, now: Instant) {
+    pub(super) fn arrives(&mut self, order: &Order, (number, timeout): (u32, Duration), now: Instant) {
+        let sent = (Arc::clone(&order.subject), order.body.clone());
+        assert_eq!(self.first.get_or_insert_with(|| sent.clone()), &sent, "every attempt sends the same");
         self.arrived += 1;
         assert_eq!(number, self.arrived, "attempts are counted from 1");
         assert!(number <= self.max_attempts, "{number} attempts, {} allowed", self.max_attempts);
@@ -141,12 +161,31 @@ impl Record {
         if let Some(last) = self.ended.last() {
             assert!(!last.forbids, "the callee forbade it");
             assert!(!last.never_again, "no row of the table sends this again: {last:?}");
+            assert!(!self.is_capped(), "more often than the status's cap allows: {self:?}");
             let may_repeat = self.repeatable || !self.ended.iter().any(|ended| ended.in_doubt);
             assert!(may_repeat, "sent again without a key after a doubt: {self:?}");
             let waited = now.saturating_duration_since(last.at);
             assert!(self.recovering || waited >= last.hint.unwrap_or_default(), "{waited:?} after {last:?}");
         }
         self.recovering = false;
+    }
+
+    /// Something is put right before a further attempt: once a call, and twice in all.
+    pub(super) fn recovers(&mut self, recovery: Recovery) {
+        assert!(!self.recoveries.contains(&recovery), "{recovery:?} again: {self:?}");
+        assert!(self.recoveries.len() < 2, "a third recovery, {recovery:?}: {self:?}");
+        self.recoveries.push(recovery);
+    }
+
+    /// Whether the last outcome is one too many of those with a cap of their own.
+    pub(super) fn is_capped(&self) -> bool {
+        let is_server_error = |ended: &Ended| matches!(ended.code(), Some(500 | 599));
+        let is_bad_gateway = |ended: &Ended| ended.code() == Some(502);
+        let so_many = |is: fn(&Ended) -> bool| self.ended.iter().filter(|ended| is(ended)).count();
+        self.ended.last().is_some_and(|last| {
+            is_server_error(last) && so_many(is_server_error) > self.caps.0 as usize
+                || is_bad_gateway(last) && so_many(is_bad_gateway) > self.caps.1 as usize
+        })
     }
 
     /// The call is over. `lost` is the time that passed while the sandbox was frozen.
@@ -178,15 +217,6 @@ impl Record {
             assert!(error.retry_after() >= Some(hint), "{error}: {:?}, {hint:?}", error.retry_after());
         }
         let attempts = u32::try_from(statuses.len()).unwrap();
-        match error.stop_reason() {
-            Some(StopReason::AttemptsExhausted) => assert_eq!(attempts, self.max_attempts, "{error}"),
-            Some(StopReason::CalleeForbids) => assert!(last.unwrap().forbids, "{error}"),
-            Some(StopReason::NoIdempotencyKey) => {
-                assert!(!self.repeatable && last.unwrap().in_doubt, "{error}")
-            }
-            Some(StopReason::NotRetryable) => assert!(last.unwrap().never_again, "{error}: {last:?}"),
-            Some(_) | None => {}
-        }
         if error.is_circuit_open() {
             assert!(error.stop_reason() == Some(StopReason::CircuitOpen), "{error}");
         }

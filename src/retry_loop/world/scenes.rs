@@ -66,7 +66,7 @@ pub(super) fn scene(clock: &Clock, health: u32, timeout: Duration, sent: Moment)
     let coin = clock.roll(2) == 0;
     if takes >= timeout {
         // The attempt's own limit ends it; the callee may go on.
-        let shown = lost(Loss::TimedOut, clock.roll(4) == 0);
+        let shown = lost(Loss::TimedOut, clock.roll(2) == 0);
         return Scene { shown, takes: timeout, commits: coin, ended: ended(None, true) };
     }
     if clock.roll(1_000) < health {
@@ -80,7 +80,7 @@ pub(super) fn scene(clock: &Clock, health: u32, timeout: Duration, sent: Moment)
                 [clock.roll(4) as usize];
             // An answer that is too large to read was one all the same.
             let ended = Ended { never_again: how == Loss::HeadTooLarge, ..ended(None, true) };
-            Scene { shown: lost(how, clock.roll(4) == 0), takes, commits: coin, ended }
+            Scene { shown: lost(how, clock.roll(2) == 0), takes, commits: coin, ended }
         }
         1 => never_sent(clock.roll(6), takes),
         _ => {
@@ -104,7 +104,7 @@ pub(super) fn scene(clock: &Clock, health: u32, timeout: Duration, sent: Moment)
 /// A `Retry-After` of either form, of no use, or none.
 fn hint(clock: &Clock, headers: &mut HeaderMap, sent: Moment) -> Option<Duration> {
     let seconds = u64::from(clock.roll(4));
-    let (text, hint) = match clock.roll(8) {
+    let (text, hint) = match clock.roll(9) {
         0 => (seconds.to_string(), Some(Duration::from_secs(seconds))),
         1 => {
             // Against the answer's own date, so the clocks do not matter.
@@ -112,7 +112,9 @@ fn hint(clock: &Clock, headers: &mut HeaderMap, sent: Moment) -> Option<Duration
             headers.insert("date", HeaderValue::from_str(&date(sent.wall)).unwrap());
             (date(sent.wall + Duration::from_secs(seconds)), Some(Duration::from_secs(seconds)))
         }
-        2 => (["soon", "-1", "1.5", "0", "99999999999999999999999"][clock.roll(4) as usize].to_owned(), None),
+        2 => (["soon", "-1", "1.5", "0"][clock.roll(4) as usize].to_owned(), None),
+        // More than a number holds is a long time all the same.
+        3 => ("99999999999999999999999".to_owned(), Some(Duration::from_secs(u64::MAX))),
         _ => return None,
     };
     headers.insert("retry-after", HeaderValue::from_str(&text).unwrap());
