@@ -18,7 +18,7 @@ impl DateTime {
         let (year, month, day) = civil_date(seconds / 86_400);
         let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
         let mut full = String::with_capacity(16);
-        push_digits(&mut full, &[year / 100, year % 100, month, day]);
+        push_digits(&mut full, &[year / 100, year, month, day]);
         full.push('T');
         push_digits(&mut full, &[hour, minute, second]);
         full.push('Z');
@@ -31,7 +31,7 @@ impl DateTime {
     }
 }
 
-/// Appends numbers below 100, each with two digits.
+/// Appends the last two digits of each number.
 fn push_digits(text: &mut String, numbers: &[u64]) {
     for number in numbers {
         for digit in [number / 10 % 10, number % 10] {

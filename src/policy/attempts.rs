@@ -249,10 +249,7 @@ impl<'a> Attempts<'a> {
             }
             _ => Hint::Absent,
         };
-        self.hint = match hint {
-            Hint::After(least) => Some(least),
-            Hint::Absent | Hint::Unusable => None,
-        };
+        self.hint = hint.duration();
         hint
     }
 

@@ -67,10 +67,8 @@ impl SharedState {
                 Some(open_until) if now < open_until => State::Open,
                 Some(_) => State::HalfOpen,
             },
-            come_back: match turn {
-                Some(turn) if !probe => Duration::from_micros(turn.saturating_sub(now)),
-                _ => Duration::ZERO,
-            },
+            // Zero for whom a probe was granted: its turn has come.
+            come_back: turn.map_or(Duration::ZERO, |turn| Duration::from_micros(turn.saturating_sub(now))),
             probe,
             changed: next.changed.map(|changed| Duration::from_micros(now.saturating_sub(changed))),
             demand: next.demand(now, number, settings.slot_micros()),
