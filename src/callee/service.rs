@@ -125,3 +125,36 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callee::Guard;
+    use std::convert::Infallible;
+    use std::future::{Ready, ready};
+    use std::task::Waker;
+
+    /// A service that has no place for a request.
+    #[derive(Clone)]
+    struct Full;
+
+    impl Service<Request<()>> for Full {
+        type Response = Response<String>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<String>, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Pending
+        }
+
+        fn call(&mut self, _: Request<()>) -> Self::Future {
+            ready(Ok(Response::new(String::new())))
+        }
+    }
+
+    #[test]
+    fn behind_the_guard_a_service_is_ready_when_it_says_so() {
+        let mut guarded = GuardService { guard: Guard::new(), inner: Full };
+        assert!(guarded.poll_ready(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+}

@@ -111,3 +111,21 @@ pub(crate) fn secret(text: String) -> Result<HeaderValue, SigningFault> {
     value.set_sensitive(true);
     Ok(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_s_key_is_derived_once_and_anew_for_another_day_or_other_credentials() {
+        let (keys, at) = (SigningKeys::default(), SystemTime::UNIX_EPOCH);
+        let of = |id: &str, secret: &str, day: &str| {
+            let credentials = Credentials::from_keys(id, secret, None);
+            keys.of_day(&credentials, at, day, ("eu-central-1", "execute-api")).unwrap()
+        };
+        let first = of("AKIDEXAMPLE", "secret", "19700101");
+        assert!(Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "secret", "19700101")));
+        assert!(!Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "secret", "19700102")));
+        assert!(!Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "other", "19700101")));
+    }
+}

@@ -326,6 +326,24 @@ mod tests {
         Signer::new("eu-central-1", "execute-api").unwrap()
     }
 
+    #[test]
+    fn what_is_printed_of_a_signer_and_of_its_headers_holds_no_secret() {
+        let signer = Signer::new("eu-central-1", "execute-api").unwrap();
+        let hash = signer.body_hash(b"");
+        let signed = signer
+            .sign(
+                &Method::POST,
+                &target("/", &[]),
+                HeaderMap::new(),
+                &hash,
+                &keys(Some("token")),
+                suite_time(),
+            )
+            .unwrap();
+        assert_eq!(format!("{signer:?}"), r#"Signer { region: "eu-central-1", service: "execute-api", .. }"#);
+        assert_eq!(format!("{signed:?}"), format!("SignedHeaders {{ signed_at: {:?}, .. }}", suite_time()));
+    }
+
     proptest! {
         #[test]
         fn every_signature_agrees_with_the_aws_signer(

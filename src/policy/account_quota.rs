@@ -327,6 +327,15 @@ mod tests {
         assert_eq!(window.recent(start).tokens, 20_000);
     }
 
+    #[test]
+    fn a_second_that_is_full_counts_no_further_and_stays_itself() {
+        let ring = Ring::default();
+        ring.add(7);
+        ring.0[7].store((7 << HALF) | LOWER, Ordering::Relaxed);
+        ring.add(7);
+        assert_eq!(ring.0[7].load(Ordering::Relaxed), (7 << HALF) | LOWER);
+    }
+
     proptest! {
         #[test]
         fn the_window_agrees_with_a_list_of_times(times in proptest::collection::vec(0..60_000_u64, 0..80)) {

@@ -694,6 +694,18 @@ mod tests {
         assert_eq!(run.begin(start + Duration::from_secs(7)), (2, Duration::from_secs(3)));
     }
 
+    #[test]
+    fn a_success_that_is_too_large_asks_for_no_wait_whatever_it_says() {
+        let (rig, now) = (Rig::keyed(), some_moment().monotonic);
+        let mut run = rig.begin();
+        let reply = Reply::of(200).with("retry-after", "7");
+        let Outcome::Answered(answer) = reply.outcome(None) else { unreachable!() };
+        let large = Outcome::Answered(Answer { oversized: true, ..answer });
+        let decision = run.observe(&large, now, rig.draw, &rig.budget, |_| false);
+        assert!(matches!(decision, Decision::Stop(StopReason::NotRetryable)));
+        assert_eq!((run.last_class(), run.retry_after()), (Some(Class::BodyTooLarge), None));
+    }
+
     proptest! {
         #[test]
         fn no_series_of_answers_breaks_a_bound(

@@ -1116,6 +1116,15 @@ mod tests {
         Ok(bench)
     }
 
+    #[test]
+    fn an_outcome_that_comes_as_a_tenth_of_the_window_ends_belongs_to_the_next() {
+        let (start, mut counted) = (some_moment().monotonic, Outcomes::default());
+        for tenths in [0, 1, 10] {
+            counted.record(start + tenths * 100 * MS, 1_000 * MS, true);
+        }
+        assert_eq!(counted.totals(), (2, 2));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(400))]
 

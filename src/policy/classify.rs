@@ -379,3 +379,66 @@ fn is_out_of_time(answer: &Answer<'_>) -> bool {
     let fields: Option<serde_json::Value> = serde_json::from_slice(answer.body).ok();
     fields.as_ref().and_then(|f| f.get("type")).and_then(serde_json::Value::as_str) == Some(NO_TIME_LEFT_TYPE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+    use std::time::SystemTime;
+
+    const STALE: &str = r#"{"message":"Signature expired: 20261002T110000Z"}"#;
+
+    fn class(status: u16, headers: &[(&'static str, &'static str)], body: &str, gap: Option<i64>) -> Class {
+        let pairs = headers.iter();
+        let pairs =
+            pairs.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        classify(&Outcome::Answered(Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: &pairs.collect::<HeaderMap>(),
+            body: body.as_bytes(),
+            oversized: false,
+            broken: false,
+            clock_gap: gap,
+            signature_age: gap,
+            gateway_now: SystemTime::UNIX_EPOCH,
+        }))
+    }
+
+    #[test]
+    fn a_firewall_that_refuses_by_429_forbids_and_does_not_throttle() {
+        for status in [403, 429] {
+            let typed = [("x-amzn-errortype", "ForbiddenException")];
+            assert_eq!(
+                class(status, &typed, r#"{"message":"Forbidden"}"#, None),
+                Class::Forbidden,
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_firewall_that_speaks_of_a_security_token_says_nothing_of_ours() {
+        let body = r#"{"message":"the security token of this form is invalid"}"#;
+        assert_eq!(class(403, &[("x-amzn-errortype", "ForbiddenException")], body, None), Class::Forbidden);
+    }
+
+    #[test]
+    fn clocks_that_are_four_minutes_apart_agree_and_a_second_more_they_do_not() {
+        let typed = [("x-amzn-errortype", "InvalidSignatureException")];
+        for gap in [240, -240] {
+            assert_eq!(class(403, &typed, STALE, Some(gap)), Class::SignatureStale, "{gap}");
+        }
+        for gap in [241, -241] {
+            assert_eq!(class(403, &typed, STALE, Some(gap)), Class::ClockSkewed, "{gap}");
+        }
+    }
+
+    #[test]
+    fn forbidden_is_unexplained_only_where_an_http_api_says_it_and_nothing_else() {
+        let (id, body) = (("apigw-requestid", "abc="), r#"{"message":"Forbidden"}"#);
+        assert_eq!(class(403, &[id], body, None), Class::ForbiddenUnexplained);
+        assert_eq!(class(403, &[], body, None), Class::Forbidden);
+        assert_eq!(class(403, &[id, ("x-amzn-errortype", "Other")], body, None), Class::Forbidden);
+        assert_eq!(class(403, &[id], r#"{"message":"not yours"}"#, None), Class::Forbidden);
+    }
+}

@@ -336,4 +336,40 @@ mod tests {
         );
         assert_eq!(settings.one_in(u64::MAX), MOST_SAID);
     }
+
+    #[test]
+    fn a_store_s_script_is_told_the_settings_in_its_order_and_in_microseconds() {
+        let settings = FleetSettings::default().with_successes_to_close(4);
+        let numbers = [90, 50, 300_000, 2_000_000, 100_000, 4, settings.lifetime().as_micros() as u64];
+        assert_eq!(settings.as_numbers(), numbers);
+    }
+
+    #[test]
+    fn a_store_s_script_is_told_a_report_in_its_order_and_in_microseconds() {
+        let report = Report {
+            failures: 1,
+            successes: 2,
+            probe_failures: 3,
+            probe_successes: 4,
+            age: Duration::from_millis(5),
+            stands_for: 6,
+            asks: true,
+        };
+        assert_eq!(report.as_numbers(), [1, 2, 3, 4, 5_000, 6, 1]);
+    }
+
+    #[test]
+    fn a_report_is_silent_only_if_it_tells_of_no_attempt() {
+        let silent = Report { asks: true, age: Duration::from_secs(1), ..Report::default() };
+        assert!(silent.is_silent());
+        for report in [
+            Report { failures: 1, ..silent },
+            Report { successes: 1, ..silent },
+            Report { probe_failures: 1, ..silent },
+            Report { probe_successes: 1, ..silent },
+            Report { stands_for: 1, ..silent },
+        ] {
+            assert!(!report.is_silent(), "{report:?}");
+        }
+    }
 }

@@ -384,4 +384,37 @@ mod tests {
         let hashed = "Invalid key=value pair (missing equal-sign) in Authorization header (hashed: 'AAA').";
         assert!(!first_sentence(hashed).contains("AAA"));
     }
+
+    #[test]
+    fn a_request_s_id_is_short_and_of_letters_digits_and_three_signs_or_it_is_none() {
+        let id = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("apigw-requestid", HeaderValue::from_str(value).unwrap());
+            request_id(&headers).map(str::to_owned)
+        };
+        for good in ["JKJaXmPLvHcESHA=", "a-b_c", &"a".repeat(128)] {
+            assert_eq!(id(good).as_deref(), Some(good));
+        }
+        for bad in ["a b", "a/b", "<b>", &"a".repeat(129)] {
+            assert_eq!(id(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_refuses_a_signature_may_quote_the_request_and_what_throttles_does_not() {
+        for (_, error) in NAMES {
+            let refuses_it = error.fits(StatusCode::FORBIDDEN) && !error.fits(StatusCode::BAD_REQUEST);
+            assert_eq!(error.may_echo_the_request(), refuses_it, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn of_html_nothing_is_kept_and_of_other_text_what_fits() {
+        assert_eq!(body_of("text/html; charset=utf-8", "Bad gateway").message, None);
+        assert_eq!(body_of("text/plain", "Bad gateway").message.as_deref(), Some("Bad gateway"));
+        assert_eq!(body_of("application/json", "\"Bad gateway\"").message.as_deref(), Some("Bad gateway"));
+        let long = "é".repeat(2 * MESSAGE_LIMIT);
+        let kept = body_of("text/plain", &long).message.unwrap();
+        assert_eq!(kept.chars().filter(|c| *c == 'é').count(), MESSAGE_LIMIT);
+    }
 }

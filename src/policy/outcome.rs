@@ -103,3 +103,36 @@ pub enum Unsent {
     /// The peer refused the HTTP/2 stream before it processed anything of it (RFC 9113, 8.7).
     StreamRefused,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn what_is_printed_of_an_answer_is_neither_a_header_s_value_nor_the_body() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-amz-security-token", HeaderValue::from_static("secret"));
+        let answer = Answer {
+            status: StatusCode::FORBIDDEN,
+            headers: &headers,
+            body: b"secret",
+            oversized: false,
+            broken: true,
+            clock_gap: Some(7),
+            signature_age: None,
+            gateway_now: SystemTime::UNIX_EPOCH,
+        };
+        let told =
+            "Answer { status: 403, body_len: 6, oversized: false, broken: true, clock_gap: Some(7), .. }";
+        assert_eq!(format!("{answer:?}"), told);
+    }
+
+    #[test]
+    fn every_loss_has_words_of_its_own() {
+        let all = [Loss::Connection, Loss::Garbage, Loss::HeadTooLarge, Loss::TimedOut, Loss::Truncated];
+        let words: std::collections::HashSet<_> = all.map(Loss::as_str).into();
+        assert_eq!(words.len(), all.len());
+        assert!(words.contains("no whole answer in time"));
+    }
+}

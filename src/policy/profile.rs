@@ -212,6 +212,20 @@ mod tests {
     }
 
     #[test]
+    fn each_profile_bears_its_own_name_and_tells_its_own_numbers() {
+        let profiles = [Profile::interactive(), Profile::standard(), Profile::background()];
+        assert_eq!(profiles.map(|profile| profile.name()), ["interactive", "standard", "background"]);
+        let other = Profile {
+            server_error_retries: 3,
+            bad_gateway_retries: 4,
+            retry_budget: 5,
+            ..Profile::standard()
+        };
+        let told = (other.server_error_retries(), other.bad_gateway_retries(), other.retry_budget());
+        assert_eq!(told, (3, 4, 5));
+    }
+
+    #[test]
     fn any_number_of_attempts_adds_up_without_a_long_count() {
         let many = Profile { max_attempts: u32::MAX, ..Profile::standard() };
         let least = Profile::standard().attempt_timeout * u32::MAX;

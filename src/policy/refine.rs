@@ -232,6 +232,38 @@ mod tests {
     }
 
     #[test]
+    fn what_is_made_a_success_is_handed_out_whole_or_not_at_all() {
+        let mut rules = Refinements::default();
+        rules.set_status(StatusCode::NOT_FOUND, Verdict::Class(Class::Success));
+        let class = |oversized, broken| {
+            let answer = Answer {
+                status: StatusCode::NOT_FOUND,
+                headers: &HeaderMap::new(),
+                body: b"",
+                oversized,
+                broken,
+                clock_gap: None,
+                signature_age: None,
+                gateway_now: SystemTime::UNIX_EPOCH,
+            };
+            rules.judge(&Outcome::Answered(answer)).class
+        };
+        assert_eq!(class(false, false), Class::Success);
+        assert_eq!(class(false, true), Class::ConnectionLost);
+        assert_eq!(class(true, false), Class::BodyTooLarge);
+    }
+
+    #[test]
+    fn what_is_printed_of_a_refinement_is_its_shape_and_of_a_sighting_no_body() {
+        let sighting =
+            Sighting { status: StatusCode::CONFLICT, headers: &HeaderMap::new(), body_start: b"secret" };
+        assert_eq!(format!("{sighting:?}"), "Sighting { status: 409, body_start_len: 6, .. }");
+        let mut rules = Refinements::default();
+        rules.set_classifier(Arc::new(|_: &Sighting<'_>| Verdict::Defer));
+        assert_eq!(format!("{rules:?}"), "Refinements { by_status: [], classifier: true }");
+    }
+
+    #[test]
     fn a_rule_for_a_status_replaces_the_row() {
         let mut rules = Refinements::default();
         rules.set_status(StatusCode::INTERNAL_SERVER_ERROR, Verdict::Class(Class::Throttled));

@@ -281,6 +281,19 @@ mod tests {
         prop_oneof![Just(Bulk), Just(Critical), Just(Normal)]
     }
 
+    #[test]
+    fn a_quota_a_minute_has_a_sixtieth_of_it_as_its_burst() {
+        assert_eq!(Bench::new(SharedQuota::per_minute(600)).drain(Critical), 10);
+        assert_eq!(Bench::new(SharedQuota::per_minute(1)).drain(Critical), 1);
+    }
+
+    #[test]
+    fn a_store_s_script_is_told_the_quota_in_its_order_and_in_microseconds() {
+        let quota = SharedQuota::per_second(100).burst(40);
+        assert_eq!(quota.as_numbers(Bulk), [10_000, 40, 28]);
+        assert_eq!(quota.as_numbers(Critical), [10_000, 40, 40]);
+    }
+
     proptest! {
         #[test]
         fn no_time_sees_more_than_the_burst_and_the_rate_allow(

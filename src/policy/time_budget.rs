@@ -151,6 +151,15 @@ mod tests {
         assert!(!budget.fits(Duration::ZERO, start));
     }
 
+    #[test]
+    fn the_longest_wait_leaves_the_least_time_of_an_attempt() {
+        let start = start();
+        let budget = TimeBudget::new(start, 1_000 * MS, None, 50 * MS);
+        assert_eq!(budget.longest_wait(start + 300 * MS), 650 * MS);
+        assert!(budget.fits(budget.longest_wait(start), start));
+        assert_eq!(budget.longest_wait(start + 980 * MS), Duration::ZERO);
+    }
+
     proptest! {
         #[test]
         fn after_every_wait_that_fits_an_attempt_may_begin_and_ends_in_time(

@@ -32,6 +32,17 @@ fn bulk_never_takes_the_reserved_part_and_critical_may_take_all() {
 }
 
 #[test]
+fn a_wall_clock_that_is_ahead_by_a_second_has_seen_no_freeze_and_by_more_it_has() {
+    for (ahead, earned) in [(SECOND, 0), (SECOND + Duration::from_nanos(1), 5)] {
+        let start = some_moment();
+        let mut bucket = Bucket::new(RateLimit::per_second(5), start);
+        assert_eq!(empty(&mut bucket, start, Priority::Critical), 5);
+        let woken = Moment { monotonic: start.monotonic, wall: start.wall + ahead };
+        assert_eq!(empty(&mut bucket, woken, Priority::Critical), earned, "{ahead:?}");
+    }
+}
+
+#[test]
 fn what_was_taken_is_earned_back_by_time_and_no_more_than_the_burst() {
     let start = some_moment();
     let mut bucket = Bucket::new(RateLimit::per_second(10).burst(5), start);

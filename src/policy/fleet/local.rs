@@ -710,6 +710,98 @@ mod tests {
         }
     }
 
+    // Whether successes get through.
+
+    /// One whose successes are known to get through.
+    fn heard() -> Process {
+        let mut process = Process::standard();
+        process.settle(Success);
+        let _ = process.report();
+        process.learn(View::default());
+        assert_eq!(successes_beside_a_failure(&mut process), 0);
+        process
+    }
+
+    /// How many successes are told with a failure that follows a success.
+    fn successes_beside_a_failure(process: &mut Process) -> u32 {
+        process.settle(Success);
+        let _ = process.report();
+        process.settle(Failure);
+        process.local.take(process.now).successes
+    }
+
+    #[test]
+    fn a_success_whose_report_was_dropped_makes_the_next_failure_tell_one_again() {
+        let mut process = heard();
+        process.settle(Success);
+        let report = process.report();
+        process.local.dropped(&report);
+        assert_eq!(successes_beside_a_failure(&mut process), 1);
+    }
+
+    #[test]
+    fn a_dropped_report_of_failures_alone_says_nothing_of_successes() {
+        let mut process = heard();
+        process.settle(Failure);
+        let report = process.report();
+        assert_eq!((report.failures, report.successes), (1, 0));
+        process.local.dropped(&report);
+        assert_eq!(successes_beside_a_failure(&mut process), 0);
+    }
+
+    #[test]
+    fn neither_a_look_nor_a_failure_told_with_a_success_shows_that_successes_get_through() {
+        let mut looks = Process::standard();
+        let _ = looks.report();
+        looks.learn(View::default());
+        assert_eq!(successes_beside_a_failure(&mut looks), 1);
+        let mut mixed = Process::standard();
+        mixed.settle(Success);
+        mixed.settle(Failure);
+        let _ = mixed.report();
+        mixed.learn(View::default());
+        assert_eq!(successes_beside_a_failure(&mut mixed), 1);
+    }
+
+    #[test]
+    fn successes_that_grew_too_old_to_be_told_did_not_get_through_and_failures_say_nothing() {
+        for (old, told) in [(Success, 1), (Failure, 0)] {
+            let mut process = heard();
+            process.settle(old);
+            process.pass(process.local.settings().window() + MS);
+            let _ = process.report();
+            assert_eq!(successes_beside_a_failure(&mut process), told, "{old:?}");
+        }
+    }
+
+    #[test]
+    fn an_outcome_as_old_as_the_window_is_still_told() {
+        let mut process = Process::standard();
+        process.settle(Failure);
+        process.pass(process.local.settings().window());
+        assert_eq!(process.report().failures, 1);
+    }
+
+    #[test]
+    fn an_attempt_that_began_as_the_circuit_changed_is_no_straggler() {
+        let mut process = Process::told(View { changed: Some(100 * MS), ..View::default() });
+        let began = |process: &Process, ago| Moment {
+            monotonic: process.now.monotonic - ago,
+            wall: process.now.wall - ago,
+        };
+        for (ago, told) in [(101 * MS, 0), (100 * MS, 1)] {
+            let then = began(&process, ago);
+            process.local.settle(then, false, Failure, process.now, WRITTEN);
+            assert_eq!(process.report().failures, told, "{ago:?}");
+        }
+    }
+
+    #[test]
+    fn a_view_keeps_the_settings_it_was_made_with() {
+        let settings = FleetSettings::default().with_minimum_outcomes(7);
+        assert_eq!(*LocalView::new(settings.clone()).settings(), settings);
+    }
+
     proptest! {
         #[test]
         fn nothing_makes_a_process_refuse_for_longer_than_it_was_told(

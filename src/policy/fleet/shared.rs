@@ -448,6 +448,32 @@ mod tests {
         )
     }
 
+    #[test]
+    fn a_tripped_circuit_is_open_until_its_time_is_over_and_half_open_from_then_on() {
+        let mut store = Store::tripped();
+        assert_eq!(store.look().state, State::Open);
+        store.pass(2_000 * MS - Duration::from_micros(1));
+        assert_eq!(store.look().state, State::Open);
+        store.pass(Duration::from_micros(1));
+        assert_eq!(store.look().state, State::HalfOpen);
+    }
+
+    #[test]
+    fn with_one_probe_a_second_the_next_one_s_turn_is_no_clock_that_was_set_back() {
+        let mut store = Store::new(settings().with_probes_per_second(1));
+        assert!(store.outcomes(50, 0).is_tripped());
+        store.pass(2_000 * MS);
+        assert!(store.ask().probe);
+        let view = store.look();
+        assert_eq!((view.state, view.come_back), (State::HalfOpen, 1_000 * MS));
+    }
+
+    #[test]
+    fn a_fleet_that_begins_as_the_store_does_is_as_busy_as_it_says() {
+        let mut store = Store { now: 1_950 * MS, ..Store::standard() };
+        assert_eq!(store.outcomes(0, 30).demand, 100);
+    }
+
     proptest! {
         #[test]
         fn whatever_is_said_nobody_is_sent_away_for_longer_than_the_open_time(
