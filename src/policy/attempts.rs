@@ -699,7 +699,7 @@ mod tests {
         let (rig, now) = (Rig::keyed(), some_moment().monotonic);
         let mut run = rig.begin();
         let reply = Reply::of(200).with("retry-after", "7");
-        let Outcome::Answered(answer) = reply.outcome(None) else { unreachable!() };
+        let Outcome::Answered(answer) = reply.outcome(None) else { panic!("it is an answer") };
         let large = Outcome::Answered(Answer { oversized: true, ..answer });
         let decision = run.observe(&large, now, rig.draw, &rig.budget, |_| false);
         assert!(matches!(decision, Decision::Stop(StopReason::NotRetryable)));

@@ -799,7 +799,7 @@ mod tests {
     #[test]
     fn a_view_keeps_the_settings_it_was_made_with() {
         let settings = FleetSettings::default().with_minimum_outcomes(7);
-        assert_eq!(*LocalView::new(settings.clone()).settings(), settings);
+        assert_eq!(*LocalView::new(settings).settings(), settings);
     }
 
     proptest! {
