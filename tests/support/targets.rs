@@ -1,5 +1,6 @@
 //! What meets bytes from outside, each with what must hold whatever they are: for the fuzzer, and for the corpus it left.
 
+use eastwest::bytes::Bytes;
 use eastwest::callee::{self, Guard};
 use eastwest::dead_letter::DeadLetter;
 use eastwest::policy::attempts::{Attempts, Decision, Terms};
@@ -11,9 +12,15 @@ use eastwest::policy::outcome::{Answer, Outcome};
 use eastwest::policy::retry_after::{self, Hint};
 use eastwest::policy::retry_budget::RetryBudget;
 use eastwest::policy::time_budget::TimeBudget;
-use eastwest::testing::{Ambient, ManualClock, RawRequest, VerifierSettings, verify};
-use eastwest::{AttemptSigner, CallContext, IdempotencyKey, MAX_HOPS, ServiceClient};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use eastwest::testing::{
+    Ambient, Delivery, ManualClock, Network, Outgoing, RawRequest, VerifierSettings, verify,
+};
+use eastwest::{
+    AttemptSigner, CallContext, IdempotencyKey, MAX_HOPS, QuotaHeaders, RateLimit, Reset, ServiceClient,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
@@ -21,10 +28,11 @@ use std::time::{Duration, SystemTime};
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All of them. A target's corpus is the directory of its name.
-pub(crate) const TARGETS: [Target; 8] = [
+pub(crate) const TARGETS: [Target; 9] = [
     ("answer", answer),
     ("chain", chain),
     ("event", event),
+    ("exchange", exchange),
     ("ids", ids),
     ("letter", letter),
     ("request", request),
@@ -103,6 +111,65 @@ fn decide(
         }
         Decision::Recover(_) => assert!(!forbidden && matches!(status.as_u16(), 401 | 403), "{status}"),
         _ => {}
+    }
+}
+
+/// The same as a whole client meets it, on every attempt, quota headers and all: what is told of it is what it said.
+pub(crate) fn exchange(data: &[u8]) {
+    let [high, low, rest @ ..] = data else { return };
+    let number = u16::from_be_bytes([*high, *low]) % 900 + 100;
+    let (headers, body) = head_and_body(rest);
+    let mut said = Response::new(Bytes::copy_from_slice(body));
+    *said.status_mut() = StatusCode::from_u16(number).unwrap();
+    *said.headers_mut() = headers;
+    let clock = ManualClock::new();
+    let quota = match number % 3 {
+        0 => QuotaHeaders::ietf(),
+        1 => QuotaHeaders::x_ratelimit(Reset::PointInTime),
+        _ => QuotaHeaders::x_ratelimit(Reset::SecondsFromNow),
+    };
+    let client = ServiceClient::builder("https://abc123.execute-api.eu-central-1.amazonaws.com/prod")
+        .region("eu-central-1")
+        .static_credentials("AKIDEXAMPLE", "secret", Some("SESSION/TOKEN+1"))
+        .ambient(clock.clone())
+        .exchange_with(Says(said.clone()))
+        .rate_limit(RateLimit::per_second(1_000).quota_headers(quota))
+        .build()
+        .unwrap();
+    let call = client.post(&CallContext::root(), "/orders").body("{}").send();
+    let waited = || clock.waits().iter().sum::<Duration>();
+    let error = match RUNTIME.block_on(call) {
+        Ok(answer) => {
+            assert!(answer.status().is_success() && answer.status() == said.status());
+            assert_eq!((answer.headers(), answer.body()), (said.headers(), said.body()));
+            return;
+        }
+        Err(error) => error,
+    };
+    assert!((1..=4).contains(&error.attempts().len()), "{error}");
+    assert!(waited() <= Duration::from_secs(10) && error.elapsed() <= Duration::from_secs(10), "{error}");
+    assert!(!error.to_string().chars().any(char::is_control), "{error}");
+    assert!(!format!("{error} {error:?}").contains("SESSION/TOKEN+1"));
+    for (name, value) in error.headers().into_iter().flatten() {
+        assert!(said.headers().get_all(name).iter().any(|given| given == value), "{name}");
+    }
+    assert!(error.to_response().status().is_client_error() || error.to_response().status().is_server_error());
+    if let Some(letter) = error.dead_letter() {
+        serde_json::to_vec(&letter).unwrap();
+    }
+}
+
+/// A network that always says the same.
+struct Says(Response<Bytes>);
+
+impl Network for Says {
+    fn exchange<'a>(
+        &'a self,
+        _: Outgoing,
+        _: Duration,
+        _: &'a dyn Ambient,
+    ) -> Pin<Box<dyn Future<Output = Delivery> + Send + 'a>> {
+        Box::pin(async { Delivery::Answered(self.0.clone()) })
     }
 }
 
@@ -247,6 +314,9 @@ fn head_and_body(data: &[u8]) -> (HeaderMap, &[u8]) {
     }
     (headers, rest)
 }
+
+static RUNTIME: LazyLock<tokio::runtime::Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap());
 
 static CLOCK: LazyLock<ManualClock> = LazyLock::new(ManualClock::new);
 
