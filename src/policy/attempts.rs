@@ -699,11 +699,24 @@ mod tests {
         let (rig, now) = (Rig::keyed(), some_moment().monotonic);
         let mut run = rig.begin();
         let reply = Reply::of(200).with("retry-after", "7");
-        let Outcome::Answered(answer) = reply.outcome(None) else { panic!("it is an answer") };
-        let large = Outcome::Answered(Answer { oversized: true, ..answer });
+        let large = match reply.outcome(None) {
+            Outcome::Answered(answer) => Outcome::Answered(Answer { oversized: true, ..answer }),
+            other => other,
+        };
         let decision = run.observe(&large, now, rig.draw, &rig.budget, |_| false);
         assert!(matches!(decision, Decision::Stop(StopReason::NotRetryable)));
         assert_eq!((run.last_class(), run.retry_after()), (Some(Class::BodyTooLarge), None));
+    }
+
+    #[test]
+    fn the_wait_that_the_last_answer_asked_for_is_told_and_no_earlier_one() {
+        let (rig, now) = (Rig::keyed(), some_moment().monotonic);
+        let mut run = rig.begin();
+        let asks = Reply::of(503).with("retry-after", "7");
+        let _ = run.observe(&asks.outcome(None), now, rig.draw, &rig.budget, |_| false);
+        assert_eq!(run.retry_after(), Some(Duration::from_secs(7)));
+        let _ = run.observe(&Reply::of(503).outcome(None), now, rig.draw, &rig.budget, |_| false);
+        assert_eq!(run.retry_after(), None);
     }
 
     proptest! {

@@ -212,6 +212,11 @@ mod tests {
     }
 
     #[test]
+    fn ten_mebibytes_of_a_success_are_read_and_sixty_four_kibibytes_of_any_other_answer() {
+        assert_eq!((RESPONSE_BODY_LIMIT, ERROR_BODY_LIMIT), (10_485_760, 65_536));
+    }
+
+    #[test]
     fn each_profile_bears_its_own_name_and_tells_its_own_numbers() {
         let profiles = [Profile::interactive(), Profile::standard(), Profile::background()];
         assert_eq!(profiles.map(|profile| profile.name()), ["interactive", "standard", "background"]);

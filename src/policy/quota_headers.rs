@@ -190,6 +190,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_separator_between_quotes_separates_nothing_and_an_escaped_quote_ends_none() {
+        let parts = |text| unquoted(text, ';').collect::<Vec<_>>();
+        assert_eq!(parts(r#""a;b";c"#), [r#""a;b""#, "c"]);
+        assert_eq!(parts(r#""a\";b";c"#), [r#""a\";b""#, "c"]);
+        assert_eq!(parts(r#""a\\";b"#), [r#""a\\""#, "b"]);
+        // Outside of quotes nothing is escaped.
+        assert_eq!(parts(r#"\"a;b""#), [r#"\"a;b""#]);
+    }
+
     proptest! {
         #[test]
         fn no_text_is_a_panic(text in "[ -~]{0,60}", seconds in any::<u64>()) {

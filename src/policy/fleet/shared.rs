@@ -474,6 +474,17 @@ mod tests {
         assert_eq!(store.outcomes(0, 30).demand, 100);
     }
 
+    #[test]
+    fn a_slot_as_old_as_the_window_tells_of_no_demand() {
+        // Where a slot begins.
+        let mut store = Store { now: settings().window() * 500_000_000, ..Store::standard() };
+        assert!(store.outcomes(0, 30).demand > 0);
+        store.pass(settings().window() - MS);
+        assert!(store.look().demand > 0);
+        store.pass(MS);
+        assert_eq!(store.look().demand, 0);
+    }
+
     proptest! {
         #[test]
         fn whatever_is_said_nobody_is_sent_away_for_longer_than_the_open_time(
