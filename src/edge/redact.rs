@@ -5,82 +5,107 @@ use crate::policy::gateway::{ErrorBody, first_sentence};
 use aws_credential_types::Credentials;
 use bytes::Bytes;
 use http::HeaderMap;
-use serde_json::Value;
+use std::borrow::Cow;
 
 /// The secrets of one attempt, as an answer may quote them.
 pub(crate) struct Secrets<'a> {
-    texts: Vec<&'a [u8]>,
+    tokens: Vec<&'a [u8]>,
 }
 
 impl<'a> Secrets<'a> {
     /// Those of the session and of the user. A user's token counts without its scheme (`Bearer`) too.
     pub(crate) fn of(credentials: &'a Credentials, user_token: Option<&'a UserToken>) -> Secrets<'a> {
-        // The name of the header: where it stands, the gateway is quoting the canonical request.
-        let mut texts = vec![&b"x-amz-security-token"[..], &b"AWS4-HMAC-SHA256 Credential="[..]];
-        texts.extend(credentials.session_token().map(str::as_bytes));
+        let mut tokens: Vec<_> = credentials.session_token().map(str::as_bytes).into_iter().collect();
         if let Some(token) = user_token {
             let token = token.value().as_bytes();
-            texts.push(token);
-            texts.extend(token.rsplit(|byte| *byte == b' ').next().filter(|bare| bare.len() >= SHORTEST));
+            tokens.push(token);
+            tokens.extend(token.rsplit(|byte| *byte == b' ').next().filter(|bare| bare.len() >= SHORTEST));
         }
-        texts.retain(|text| !text.is_empty());
-        Secrets { texts }
+        tokens.retain(|text| !text.is_empty());
+        Secrets { tokens }
     }
 
-    /// Takes out of an answer's headers the values that hold a secret.
+    /// Takes out of an answer's headers the values that hold a secret. The name of a header that carries one is none: lists of
+    /// names are what `Access-Control-Allow-Headers` is made of.
     pub(crate) fn clear_headers(&self, headers: &mut HeaderMap) {
-        let told: Vec<_> = headers.iter().filter(|(_, value)| self.are_in(value.as_bytes())).collect();
+        let told: Vec<_> = headers.iter().filter(|(_, value)| self.are_spelt_in(value.as_bytes())).collect();
         let names: Vec<_> = told.into_iter().map(|(name, _)| name.clone()).collect();
         for name in names {
             headers.remove(name);
         }
     }
 
-    /// An error's body, or no more than the first sentence of its message where it quotes a secret: as it is, in the
-    /// strings that it is JSON of, or cut in the middle by the limit on what is kept.
+    /// An error's body, or no more than the first sentence of its message where it quotes a secret or the canonical request:
+    /// as it is, in another spelling, or cut in the middle by the limit on what is kept.
     pub(crate) fn clear_body(&self, headers: &HeaderMap, body: Bytes) -> Bytes {
-        if !self.are_in(&body) && !self.begin_at_the_end_of(&body) && !self.are_in_json(&body) {
+        if !self.are_told_by(&body) {
             return body;
         }
         let message = ErrorBody::read(headers, &body).message.unwrap_or_default();
         let sentence = first_sentence(&message).as_bytes();
-        if self.are_in(sentence) || self.begin_at_the_end_of(sentence) {
+        if self.are_told_by(sentence) {
             return Bytes::new();
         }
         Bytes::copy_from_slice(sentence)
     }
 
+    fn are_told_by(&self, text: &[u8]) -> bool {
+        QUOTATIONS.iter().any(|quotation| holds(text, quotation)) || self.are_spelt_in(text)
+    }
+
+    /// Whether a text holds a secret, or ends in the middle of one. It may be spelt as JSON does it, within JSON again, or as URLs
+    /// do; whether the text is a whole document of that kind does not matter, for it may be cut or stand in another.
+    fn are_spelt_in(&self, text: &[u8]) -> bool {
+        let mut spelt = Cow::Borrowed(text);
+        for _ in 0..=DEEPEST {
+            if self.are_in(&spelt) || self.begin_at_the_end_of(&spelt) {
+                return true;
+            }
+            match plainer(&spelt) {
+                Some(plainer) => spelt = Cow::Owned(plainer),
+                None => return false,
+            }
+        }
+        // Nobody spells a message so; what it is cannot be told.
+        true
+    }
+
     fn are_in(&self, text: &[u8]) -> bool {
-        self.texts.iter().any(|secret| holds(text, secret))
+        self.tokens.iter().any(|secret| holds(text, secret))
     }
 
     /// Whether a text ends in the middle of a secret, so that the half of it would be kept.
     fn begin_at_the_end_of(&self, text: &[u8]) -> bool {
         let last = text.last();
-        self.texts.iter().any(|secret| {
+        self.tokens.iter().any(|secret| {
             let halves = (SHORTEST..secret.len()).filter_map(|length| secret.get(..length));
             // All but a few end in another byte.
             halves.filter(|half| half.last() == last).any(|half| text.ends_with(half))
         })
     }
+}
 
-    /// JSON spells one text in many ways: what counts is what its strings mean. Without a backslash they mean what they say.
-    fn are_in_json(&self, body: &[u8]) -> bool {
-        body.contains(&b'\\')
-            && serde_json::from_slice::<Value>(body).is_ok_and(|value| self.are_in_value(&value))
+/// A text with one level of escapes taken away, those of JSON (RFC 8259, section 7) and those of URLs (RFC 3986, section 2.1);
+/// none where there is none. What a secret cannot hold may come out as anything.
+fn plainer(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.iter().any(|byte| matches!(byte, b'\\' | b'%')) {
+        return None;
     }
-
-    /// The depth is bounded by the parser's own limit.
-    fn are_in_value(&self, value: &Value) -> bool {
-        match value {
-            Value::String(text) => self.are_in(text.as_bytes()),
-            Value::Array(items) => items.iter().any(|item| self.are_in_value(item)),
-            Value::Object(fields) => {
-                fields.iter().any(|(name, value)| self.are_in(name.as_bytes()) || self.are_in_value(value))
-            }
-            Value::Bool(_) | Value::Null | Value::Number(_) => false,
-        }
+    let (mut plain, mut rest, mut changed) = (Vec::with_capacity(text.len()), text, false);
+    while let [byte, more @ ..] = rest {
+        let hex = |digits: Option<&[u8]>| u8::from_str_radix(str::from_utf8(digits?).ok()?, 16).ok();
+        let (meant, length) = match (byte, more.first()) {
+            // Secrets are ASCII, whose escapes begin with two zeros.
+            (b'\\', Some(b'u')) if more.get(1..3) == Some(b"00") => (hex(more.get(3..5)), 6),
+            (b'\\', Some(escaped)) => (Some(*escaped), 2),
+            (b'%', _) => (hex(more.get(..2)), 3),
+            _ => (None, 1),
+        };
+        changed |= meant.is_some();
+        plain.push(meant.unwrap_or(*byte));
+        rest = rest.get(if meant.is_some() { length } else { 1 }..).unwrap_or_default();
     }
+    changed.then_some(plain)
 }
 
 /// Whether a secret is in a text, in upper case or lower: the gateway quotes names in both.
@@ -96,8 +121,12 @@ fn holds(text: &[u8], secret: &[u8]) -> bool {
     })
 }
 
+/// Where these stand, the gateway quotes the canonical request or the header that was refused.
+const QUOTATIONS: [&[u8]; 2] = [b"x-amz-security-token", b"AWS4-HMAC-SHA256 Credential="];
 /// A shorter piece of a token is no secret: it would be found in any text.
 const SHORTEST: usize = 8;
+/// How often a text may be spelt within a spelling.
+const DEEPEST: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -127,6 +156,42 @@ mod tests {
         assert_eq!(cleared(r#"{"message":"No.","a":[{"user\u002Btoken\u002F1":1}]}"#), "No.");
         assert_eq!(cleared("canonical:\nX-Amz-Security-Token:abc"), "");
         assert_eq!(cleared("cut in the middle: SESSION/TOK"), "");
+    }
+
+    #[test]
+    fn a_secret_is_found_in_what_is_no_whole_document_and_however_deep() {
+        for body in [
+            r#"{"echo":"SESSION\/TOKEN+1"} trailing"#,
+            r#"{"echo":"SESSION\/TOKEN+1","pad":"cut he"#,
+            "{\"a\":1}\n{\"b\":\"SESSION\\/TOKEN+1\"}",
+            "\u{feff}{\"b\":\"SESSION\\u002fTOKEN\\u002B1\"}",
+            r#"{"inner":"{\"echo\":\"SESSION\\/TOKEN+1\"}"}"#,
+            "to=SESSION%2FTOKEN%2b1&x=1",
+            "SESSION%252FTOKEN%2B1",
+            r"ends in SESSION\/TOK",
+        ] {
+            assert_eq!(cleared(body), "", "{body}");
+        }
+        let deep = format!("{}\"SESSION\\/TOKEN+1\"{}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(cleared(&deep), "");
+        assert_eq!(cleared(&"\\".repeat(4_000)), "", "what cannot be told apart is not kept");
+    }
+
+    #[test]
+    fn what_only_begins_like_a_quotation_and_what_is_escaped_without_a_secret_stays() {
+        for body in ["only AWS4-HMAC-SHA256", r"C:\\temp\\new 100 %", r#"{"a":"\\\\","b":"50%25"}"#, r"a\"] {
+            assert_eq!(cleared(body), body);
+        }
+    }
+
+    #[test]
+    fn a_header_that_names_a_secret_s_header_is_kept() {
+        let credentials = Credentials::new("AKID", "s", Some("SESSION/TOKEN+1".to_owned()), None, "test");
+        let mut headers = HeaderMap::new();
+        let names = HeaderValue::from_static("Content-Type,X-Amz-Date,X-Amz-Security-Token");
+        headers.insert("access-control-allow-headers", names);
+        Secrets::of(&credentials, None).clear_headers(&mut headers);
+        assert_eq!(headers.len(), 1);
     }
 
     #[test]
