@@ -9,6 +9,7 @@ use crate::edge::user_token::UserToken;
 use crate::error::Error;
 use crate::intent::Origin;
 use crate::policy::backoff::Backoff;
+use crate::policy::method::{is_idempotent, is_safe};
 use crate::policy::profile::Profile;
 use crate::policy::rate_limit::Priority;
 use crate::policy::refine::{Sighting, Verdict};
@@ -57,7 +58,7 @@ enum Key {
 
 impl Call {
     pub(crate) fn new(shared: Arc<Shared>, context: CallContext, method: Method, path: Path) -> Call {
-        let key = if method.is_safe() { Key::None } else { Key::Fresh };
+        let key = if is_safe(&method) { Key::None } else { Key::Fresh };
         let draft = Draft::new(context, method, path);
         let parts = Parts {
             draft,
@@ -151,7 +152,7 @@ impl Call {
     /// A key made from a clock or from an attempt's number is no key: the same intent must give the same key each
     /// time, and another intent another one. Without this, a call of an unsafe method gets one fresh UUID.
     pub fn idempotency_key(mut self, key: impl AsRef<str>) -> Call {
-        if self.parts.draft.method.is_safe() {
+        if is_safe(&self.parts.draft.method) {
             self.keep_fault(Error::configuration("idempotency_key", "a safe method carries none"));
             return self;
         }
@@ -304,7 +305,7 @@ impl Call {
             Key::Given(key) => Some(key),
             Key::None => None,
         };
-        let repeatable = key.is_some() || by_reference || draft.method.is_idempotent();
+        let repeatable = key.is_some() || by_reference || is_idempotent(&draft.method);
         let terms = match &own {
             Some(own) => Arc::new(own.terms(repeatable)),
             None => shared.terms(repeatable),

@@ -8,6 +8,7 @@ use crate::edge::path::Path;
 use crate::error::Error;
 use crate::intent::Origin;
 use crate::observe;
+use crate::policy::method::is_safe;
 use http::Method;
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl ServiceClient {
         }
         let method = Method::from_bytes(letter.method.as_bytes())
             .map_err(|_| Error::configuration("method", "not a method (RFC 9110, 9.1)"))?;
-        let (safe, path) = (method.is_safe(), Path::from(letter.path.as_str()));
+        let (safe, path) = (is_safe(&method), Path::from(letter.path.as_str()));
         let mut call = Call::new(Arc::clone(&self.0), context(letter)?, method, path);
         for pair in letter.query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -4,6 +4,7 @@ use crate::error::{Answered, Cause, Error};
 use crate::error_kind::ErrorKind;
 use crate::json::NotThisJson;
 use crate::policy::gateway::{clean, request_id};
+use crate::policy::method::is_safe;
 use crate::story::{Attempt, Story};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -108,7 +109,7 @@ impl Response {
             ..Answered::default()
         });
         inner.story = Some(self.story.clone());
-        inner.may_have_committed = !self.story.subject.method.is_safe();
+        inner.may_have_committed = !is_safe(&self.story.subject.method);
         inner.cause = cause.map(|cause| Box::new(cause) as Cause);
         error
     }

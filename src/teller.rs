@@ -7,6 +7,7 @@ use crate::error_kind::ErrorKind;
 use crate::observe::Watch;
 use crate::policy::attempts::{Attempts, StopReason};
 use crate::policy::classify::Class;
+use crate::policy::method::is_safe;
 use crate::policy::moment::Moment;
 use crate::response::Response;
 use crate::story::{Attempt, Story};
@@ -47,7 +48,7 @@ impl<'a> Teller<'a> {
         call_span: Span,
     ) -> Teller<'a> {
         usage.call();
-        let spans = Spans { call: call_span, attempt: Span::none() };
+        let spans = Spans::of(call_span);
         Teller {
             usage,
             watch,
@@ -72,10 +73,10 @@ impl<'a> Teller<'a> {
     pub(crate) fn begins(&mut self, run: &Attempts<'_>, number: u32, timeout: Duration) -> Span {
         self.on_its_way = true;
         self.retries_begun = run.retries();
-        let before = self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.attempt);
+        let before = self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.traced);
         let span = self.watch.attempt_begins(&self.story, number, timeout, before);
-        if !span.is_disabled() {
-            self.spans.get_or_insert_with(|| Box::new(Spans::none())).attempt = span.clone();
+        if self.spans.is_some() || !span.is_disabled() {
+            self.spans.get_or_insert_with(|| Box::new(Spans::of(Span::none()))).begins(&span);
         }
         span
     }
@@ -96,7 +97,7 @@ impl<'a> Teller<'a> {
             wait: None,
         };
         // What only reads leaves nothing behind (RFC 9110, 9.2.1).
-        self.may_have_committed = run.may_have_committed() && !self.story.subject.method.is_safe();
+        self.may_have_committed = run.may_have_committed() && !is_safe(&self.story.subject.method);
         self.story.push(attempt);
         let span = self.spans.as_ref().map_or(&NO_SPAN, |spans| &spans.attempt);
         self.watch.attempt_ended(&self.story, span);
@@ -248,22 +249,33 @@ impl Drop for Teller<'_> {
                 self.count(Came::Doubt, None);
             }
             // An attempt that was on its way may have arrived, whatever would have been answered.
-            let on_its_way = self.on_its_way && !self.story.subject.method.is_safe();
+            let on_its_way = self.on_its_way && !is_safe(&self.story.subject.method);
             let may_have_committed = self.may_have_committed || on_its_way;
-            self.watch.abandoned(&self.story, may_have_committed, self.repeatable);
+            let told = || self.watch.abandoned(&self.story, may_have_committed, self.repeatable);
+            self.call_span().in_scope(told);
         }
     }
 }
 
-/// The spans of a call and of its last attempt.
+/// The spans of a call and of its attempts.
 struct Spans {
     call: Span,
+    /// Of the last attempt, traced or not.
     attempt: Span,
+    /// Of the last attempt that somebody traces, which the next one follows from.
+    traced: Span,
 }
 
 impl Spans {
-    fn none() -> Spans {
-        Spans { call: Span::none(), attempt: Span::none() }
+    fn of(call: Span) -> Spans {
+        Spans { call, attempt: Span::none(), traced: Span::none() }
+    }
+
+    fn begins(&mut self, attempt: &Span) {
+        self.attempt = attempt.clone();
+        if !attempt.is_disabled() {
+            self.traced = attempt.clone();
+        }
     }
 }
 

@@ -129,7 +129,7 @@ pub(crate) fn too_many_hops(
     let inner = error.inner_mut();
     inner.stop_reason = Some(StopReason::HopLimit);
     inner.story = Some(story);
-    watch.gave_up(&error, span);
+    span.in_scope(|| watch.gave_up(&error, span));
     error
 }
 

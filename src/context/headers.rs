@@ -52,6 +52,7 @@ pub(crate) fn has_another_meaning(name: &HeaderName, default: &HeaderName) -> bo
     let taken = is_reserved(name, &IDEMPOTENCY_KEY, &USER_TOKEN)
         || MEANINGFUL.contains(&text)
         || text.starts_with("content-")
+        || text.starts_with("x-forwarded-")
         || text.starts_with("accept");
     taken && name != default
 }
@@ -76,19 +77,25 @@ const RESERVED: [&str; 11] = [
 const RESERVED_PREFIXES: [&str; 2] = ["proxy-", "x-amz-"];
 
 /// Names that gateways, proxies, tracers or callees act upon, besides those that no caller may set.
-const MEANINGFUL: [&str; 12] = [
+const MEANINGFUL: [&str; 18] = [
     "age",
     "cookie",
     "date",
+    "forwarded",
     "origin",
+    "range",
     "referer",
+    "set-cookie",
     "traceparent",
     "tracestate",
     "user-agent",
     "via",
+    "x-amzn-requestid",
     "x-amzn-trace-id",
+    "x-api-key",
     "x-apigw-api-id",
     "x-should-retry",
+    "x-real-ip",
 ];
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ impl BaseUrl {
     /// The Region that the host's name tells, where it is one of AWS's own for an API, a function URL or a VPC Lattice service
     /// (*AWS service endpoints*, AWS General Reference).
     pub(crate) fn named_region(&self) -> Option<&str> {
-        let name = AWS_DOMAINS.iter().find_map(|domain| self.host().strip_suffix(domain))?;
+        let host = self.host().strip_suffix('.').unwrap_or(self.host());
+        let name = AWS_DOMAINS.iter().find_map(|domain| host.strip_suffix(domain))?;
         let mut labels = name.rsplit('.').filter(|label| *label != "vpce");
         let region = labels.next()?;
         labels.next().filter(|service| OF_A_REGION.contains(service)).map(|_| region)
@@ -272,7 +273,8 @@ fn fault(reason: impl Into<String>) -> Fault {
 
 const LONGEST_URL: usize = 8_192;
 /// Where the names end that AWS gives, with the Region before.
-const AWS_DOMAINS: [&str; 4] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".on.aws"];
+const AWS_DOMAINS: [&str; 5] =
+    [".amazonaws.com", ".amazonaws.com.cn", ".api.amazonwebservices.com.cn", ".api.aws", ".on.aws"];
 /// What stands before the Region.
 const OF_A_REGION: [&str; 4] = ["execute-api", "execute-api-fips", "lambda-url", "vpc-lattice-svcs"];
 const LONGEST_URI_OF_HTTP: usize = 65_000;
@@ -336,6 +338,8 @@ mod tests {
             ("a1b2c3.execute-api.eu-west-1.api.aws", Some("eu-west-1")),
             ("A1B2C3.LAMBDA-URL.EU-WEST-1.ON.AWS", Some("eu-west-1")),
             ("svc-1.7d67968.vpc-lattice-svcs.us-west-2.on.aws", Some("us-west-2")),
+            ("a1b2c3.execute-api.eu-central-1.amazonaws.com.", Some("eu-central-1")),
+            ("a1b2c3.execute-api.cn-north-1.api.amazonwebservices.com.cn", Some("cn-north-1")),
             ("orders.example.com", None),
             ("execute-api.eu-central-1.example.com", None),
             ("d-123.cloudfront.amazonaws.com", None),

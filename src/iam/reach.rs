@@ -39,9 +39,9 @@ pub(super) fn reaches(resource: &[Piece], route: &[Part], own: Option<&[Part]>) 
     false
 }
 
-/// Whether a route takes the request that these words make: its method, then the parts of its path.
-pub(super) fn serves(route: &[Part], words: &[&str]) -> bool {
-    words.iter().try_fold(0, |at, word| step(route, at, word)) == Some(route.len())
+/// Whether a path of these words is one of a template.
+pub(super) fn serves(template: &[Part], words: &[&str]) -> bool {
+    words.iter().try_fold(0, |at, word| step(template, at, word)) == Some(template.len())
 }
 
 /// Whether nothing contradicts up to the first wildcard or variable: most pairs are told apart by that.
@@ -82,21 +82,33 @@ fn words(resource: &[Piece], route: &[Part], own: &[Part]) -> BTreeSet<String> {
 
 /// Whether the gateway hands a request of both to `this`: at the first part that differs, a literal goes before a
 /// variable and a variable before a greedy one; then a method goes before `ANY`.
-pub(super) fn is_more_specific(this: &[Part], than: &[Part]) -> bool {
-    let rank = |part: &Part| match part {
-        Part::Literal(_) => 0_u8,
-        Part::Variable(_) => 1,
-        Part::Greedy(_) => 2,
-    };
+fn is_more_specific(this: &[Part], than: &[Part]) -> bool {
     let ranks = |parts: &[Part]| {
-        let mut ranks: Vec<u8> = parts.iter().map(rank).collect();
+        let mut ranks = ranks(parts);
         if !ranks.is_empty() {
             ranks.rotate_left(1);
         }
         ranks
     };
-    let (this, than) = (ranks(this), ranks(than));
-    this.iter().zip(&than).find(|(this, than)| this != than).is_some_and(|(this, than)| this < than)
+    differ_for_the_better(&ranks(this), &ranks(than))
+}
+
+/// The same of two templates that both have a path, without the methods.
+pub(super) fn goes_before(this: &[Part], than: &[Part]) -> bool {
+    differ_for_the_better(&ranks(this), &ranks(than))
+}
+
+fn differ_for_the_better(this: &[u8], than: &[u8]) -> bool {
+    this.iter().zip(than).find(|(this, than)| this != than).is_some_and(|(this, than)| this < than)
+}
+
+fn ranks(parts: &[Part]) -> Vec<u8> {
+    let rank = |part: &Part| match part {
+        Part::Literal(_) => 0_u8,
+        Part::Variable(_) => 1,
+        Part::Greedy(_) => 2,
+    };
+    parts.iter().map(rank).collect()
 }
 
 /// A word that no template can hold.

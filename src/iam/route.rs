@@ -1,7 +1,7 @@
 //! What a service declares once: its routes, as constants.
 
 use crate::iam::error::IamError;
-use crate::iam::reach::{is_more_specific, serves};
+use crate::iam::reach::{goes_before, serves};
 use crate::iam::template::{Part, Piece, parts};
 use crate::iam::wall::Wall;
 use std::collections::BTreeSet;
@@ -48,11 +48,13 @@ impl Routes {
         self.routes
     }
 
-    /// The route that the gateway hands a request to, none where no route takes it: what ties the calls of an SDK, as its tests
-    /// record them, to what it declares.
+    /// The route by which a REST API takes a request, none where it takes none: what ties the calls of an SDK, as its tests record
+    /// them, to what it declares.
     ///
-    /// The path is the one below the stage, percent-encoded, without the query. Of several routes the most specific goes first: a
-    /// literal part before a variable, that before a greedy one, then a method before `ANY`.
+    /// The path is the one below the stage, percent-encoded; a query after it does not count. A REST API looks for the resource
+    /// first, the most specific one: a literal part goes before a variable, and that before a greedy one. Then it looks for the
+    /// method among those of that resource alone, and after it for `ANY`. An HTTP API goes on to less specific paths that have the
+    /// method; what is served here is served there too.
     ///
     /// ```
     /// # use eastwest::iam::{IamError, Route, Routes};
@@ -66,17 +68,26 @@ impl Routes {
     /// # Errors
     /// [`IamError::Invalid`] with the field `template`, if a route that is declared is none.
     pub fn serving(&self, method: &str, path: &str) -> Result<Option<Route>, IamError> {
-        let below = path.strip_prefix('/').unwrap_or(path);
-        let words: Vec<&str> = std::iter::once(method).chain(below.split('/')).collect();
-        let mut best: Option<(Route, Vec<Part>)> = None;
+        let path = path.split('?').next().unwrap_or_default();
+        let words: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
+        let (mut resource, mut best): (Vec<Part>, Option<Route>) = (Vec::new(), None);
         for route in self.routes {
-            let shape = route.shape()?;
-            let goes_first = best.as_ref().is_none_or(|(_, than)| is_more_specific(&shape, than));
-            if goes_first && serves(&shape, &words) {
-                best = Some((*route, shape));
+            let parts = parts(route.template)?;
+            if !serves(&parts, &words) {
+                continue;
+            }
+            let is_another = resource.iter().map(Part::place).ne(parts.iter().map(Part::place));
+            if resource.is_empty() || (is_another && goes_before(&parts, &resource)) {
+                (resource, best) = (parts, None);
+            } else if is_another {
+                continue;
+            }
+            let of_method = route.verb.as_str() == method;
+            if of_method || (route.verb == Verb::Any && best.is_none()) {
+                best = Some(*route);
             }
         }
-        Ok(best.map(|(route, _)| route))
+        Ok(best)
     }
 
     /// How many resources a REST API has that serves these routes and no others.
@@ -300,6 +311,7 @@ mod tests {
             ("GET", "/orders/latest", "GET /orders/latest"),
             ("GET", "/orders/o%2F1/lines", "GET /orders/{order}/lines"),
             ("PUT", "/files/a/b/c", "ANY /files/{proxy+}"),
+            ("GET", "/orders?limit=1", "GET /orders"),
         ] {
             assert_eq!(serving(method, path).as_deref(), Some(route), "{method} {path}");
         }
@@ -311,6 +323,8 @@ mod tests {
             ("GET", "/files/"),
             ("GET", "/orders/o-1/lines/1"),
             ("get", "/orders"),
+            // The resource is found, and has no such method.
+            ("DELETE", "/orders/latest"),
         ] {
             assert_eq!(serving(method, path), None, "{method} {path}");
         }

@@ -101,14 +101,17 @@ fn part(word: &str) -> Result<Part, &'static str> {
     if !word.is_ascii() {
         return Err("percent-encode what is not ASCII");
     }
-    if !word.bytes().all(|byte| byte.is_ascii_graphic() && !br##""#<>\^`|"##.contains(&byte)) {
+    if !word.bytes().all(|byte| byte.is_ascii_graphic() && !br##""#<>?[\]^`|"##.contains(&byte)) {
         return Err("percent-encode what no path can have");
     }
     let mut escapes = word.split('%');
     escapes.next();
-    let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
+    let is_hex =
+        |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte));
     if !escapes.all(|rest| is_hex(rest.as_bytes().first()) && is_hex(rest.as_bytes().get(1))) {
-        return Err("two hexadecimal digits follow a percent sign");
+        return Err(
+            "two hexadecimal digits follow a percent sign, letters in upper case as clients send them",
+        );
     }
     Ok(Part::Literal(word.to_owned()))
 }
@@ -166,6 +169,9 @@ mod tests {
             "/50%",
             "/a%2",
             "/a%zz",
+            "/a%2fb",
+            "/a[1]",
+            "/orders?x=1",
         ] {
             let error = parts(template).unwrap_err();
             assert_eq!(error.field(), Some("template"), "{template}");

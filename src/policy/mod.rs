@@ -16,6 +16,7 @@ pub mod classify;
 pub mod fleet;
 pub mod gateway;
 pub(crate) mod line;
+pub(crate) mod method;
 pub mod moment;
 pub mod outcome;
 pub mod profile;

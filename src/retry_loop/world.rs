@@ -126,7 +126,7 @@ impl World {
                 server_error_retries: dice.random_range(0..4),
                 bad_gateway_retries: dice.random_range(0..3),
                 refinements: Arc::default(),
-                repeatable: keyed || method.is_idempotent(),
+                repeatable: keyed || crate::policy::method::is_idempotent(&method),
             },
             bounds: Bounds {
                 priority: [Priority::Bulk, Priority::Critical, Priority::Normal][dice.random_range(0..3)],

@@ -14,6 +14,10 @@ use std::time::{Duration, SystemTime};
 /// socket is not a wait: it stays real. In memory ([`FakeGateway::in_memory`](crate::testing::FakeGateway::in_memory)) an
 /// attempt takes no time either: the clock moves on by what it would have taken.
 ///
+/// There is one clock and nobody waits beside another: of calls that are made at once, each takes its waits when it comes to
+/// them, and the clock moves on by all of these. What is awaited of others (a provider of credentials that hangs, a source of
+/// user tokens, a limit that is shared) takes real time.
+///
 /// The dice show their highest unless they are told otherwise, so that a wait is the longest that it may be; with
 /// [`seed`](ManualClock::seed) they fall at random, each time in the same way.
 ///

@@ -26,6 +26,7 @@ mod retry_after;
 mod rig;
 mod service;
 mod signature;
+mod spans;
 mod targets;
 mod time;
 mod usage;

@@ -58,6 +58,16 @@ fn a_client_that_was_not_given_the_gateway_without_a_socket_is_told_so_when_it_i
     builder().exchange_with(gateway.in_memory()).build().unwrap();
 }
 
+#[tokio::test]
+async fn a_gateway_that_was_shut_down_refuses_in_memory_as_over_a_socket() {
+    for over_a_socket in [true, false] {
+        let gateway = answering([order()]);
+        let gateway = if over_a_socket { gateway.start().await.unwrap() } else { gateway.without_socket() };
+        gateway.shutdown().await;
+        assert_eq!(post(&gateway).await.unwrap_err().kind(), ErrorKind::Transport, "{over_a_socket}");
+    }
+}
+
 fn order() -> Reply {
     Reply::json(201, r#"{"id":"o-1"}"#)
 }

@@ -122,7 +122,7 @@ impl Record {
         Record {
             max_attempts: terms.max_attempts,
             repeatable: terms.repeatable,
-            is_read: method.is_safe(),
+            is_read: crate::policy::method::is_safe(method),
             began: begun.monotonic,
             ends: bounds.deadline.map_or(total, |deadline| deadline.min(total)),
             least: bounds.min_attempt_time,

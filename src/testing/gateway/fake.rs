@@ -21,7 +21,8 @@ use tokio::task::{JoinHandle, JoinSet};
 /// ([`Reply::payload_too_large`]), a request for which its [token bucket](crate::testing::TokenBucket) has nothing left, an
 /// unknown route, and a signature that does not stand.
 ///
-/// Dropping it, or [`FakeGateway::shutdown`], ends it with all its connections.
+/// Dropping it, or [`FakeGateway::shutdown`], ends it with all its connections. What was lent of it in memory lives on after a
+/// drop, and refuses after a shutdown.
 ///
 /// ```
 /// use eastwest::testing::{FakeGateway, ManualClock, Reply};
@@ -102,7 +103,6 @@ impl FakeGateway {
     ///
     /// A client that is cut off may still find out on its next attempt that a connection of its pool is gone.
     pub async fn refuse_connections(&self) {
-        self.shared.refuses.store(true, Ordering::Relaxed);
         self.shutdown().await;
     }
 
@@ -179,8 +179,10 @@ impl FakeGateway {
         self.shared.malformed.load(Ordering::Relaxed)
     }
 
-    /// Stops listening, cuts all connections, and returns when that is done. What was recorded stays.
+    /// Stops listening, cuts all connections, and returns when that is done; in memory, refuses from now on. What was recorded
+    /// stays.
     pub async fn shutdown(&self) {
+        self.shared.refuses.store(true, Ordering::Relaxed);
         let listening = lock(&self.listening).take();
         if let Some(Listening { stop, task }) = listening {
             stop.notify_one();
