@@ -349,7 +349,10 @@ impl ClientBuilder {
         }
         let region = self.region.as_deref().map(str::trim).filter(|region| !region.is_empty());
         let Some(region) = region else {
-            return Err(Error::configuration("region", "not set, and never guessed from the host"));
+            return Err(Error::configuration(
+                "region",
+                "not set with `.region(..)`, and never guessed from the host",
+            ));
         };
         if let Some(named) = base.named_region().filter(|named| *named != region) {
             let reason = format!("is {region}, and the host is in {named}, where no signature for it stands");

@@ -26,8 +26,9 @@ use std::time::{Duration, SystemTime};
 ///
 /// fn what_to_do(error: &Error) -> Next {
 ///     match error.kind() {
-///         ErrorKind::Rejected | ErrorKind::TooLarge => Next::FixTheRequest,
+///         // First: a lost success may be followed by a refusal.
 ///         _ if error.may_have_committed() && error.idempotency_key().is_none() => Next::LookItUp,
+///         ErrorKind::Rejected | ErrorKind::TooLarge => Next::FixTheRequest,
 ///         ErrorKind::CircuitOpen | ErrorKind::Throttled => {
 ///             Next::Later(error.retry_after().unwrap_or(Duration::from_secs(5)))
 ///         }
@@ -308,7 +309,8 @@ impl fmt::Debug for Error {
         f.debug_struct("Error")
             .field("kind", &self.0.kind)
             .field("stop_reason", &self.0.stop_reason)
-            .field("what", &self.0.what)
+            .field("what", &self.to_string())
+            .field("field", &self.0.field)
             .field("status", &self.status())
             .field("gateway_error", &self.gateway_error())
             .field("request_id", &self.request_id())

@@ -39,7 +39,9 @@ impl BaseUrl {
         }
         let origin = parse_origin(scheme, authority)?;
         if origin.scheme() == "http" && !allow_plain_http && !is_loopback(&origin) {
-            return Err(fault("is not https; plain http is for the loopback"));
+            return Err(fault(
+                "is not https; plain http is for the loopback, or with `.dangerously_allow_http()`",
+            ));
         }
         let encoded = path::encode_text(BASE_URL, path)?;
         let kept = encoded.strip_suffix('/').unwrap_or(&encoded);
@@ -376,7 +378,10 @@ mod tests {
             assert!(base(text).is_plain_http());
         }
         for text in ["http://h.test", "http://128.0.0.1", "http://localhost.h.test", "http://[::2]"] {
-            assert_eq!(refusal(text), "is not https; plain http is for the loopback");
+            assert_eq!(
+                refusal(text),
+                "is not https; plain http is for the loopback, or with `.dangerously_allow_http()`"
+            );
             assert!(BaseUrl::parse(text, true).is_ok());
         }
     }

@@ -31,6 +31,9 @@ pub(super) fn told(kept: Kept, class: Class) -> (String, Option<Answered>, Optio
                 (Class::RouteMissing, _) => {
                     "403: no such method or path behind this gateway, or the call arrived unsigned".to_owned()
                 }
+                (Class::BadScope, _) => {
+                    "403 bad scope: the gateway expects another `.region(..)` or `.service(..)`".to_owned()
+                }
                 (_, Some(error)) => format!("{} {class} ({})", status.as_u16(), error.as_str()),
                 (_, None) => format!("{} {class}", status.as_u16()),
             };

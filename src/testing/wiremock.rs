@@ -222,6 +222,7 @@ impl Respond for Reply {
             order: number,
             status: None,
             told: String::new(),
+            stage: 0,
         };
         let stamp = Stamp { now, number, to_head: false, keep_alive: true };
         let reply = self.clone().resolve(&seen);

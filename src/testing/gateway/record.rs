@@ -20,6 +20,8 @@ pub struct RecordedAttempt {
     pub(crate) order: usize,
     pub(crate) status: Option<u16>,
     pub(crate) told: String,
+    /// How much of the path is the stage.
+    pub(crate) stage: usize,
 }
 
 impl RecordedAttempt {
@@ -39,6 +41,12 @@ impl RecordedAttempt {
     #[must_use]
     pub fn path(&self) -> &str {
         std::str::from_utf8(self.request.path()).unwrap_or_default()
+    }
+
+    /// The raw path below the stage, as routes are declared; of an attempt at another stage, and behind no gateway, all of it.
+    #[must_use]
+    pub fn path_below_stage(&self) -> &str {
+        self.path().get(self.stage..).filter(|below| !below.is_empty()).unwrap_or("/")
     }
 
     /// The raw query, without the question mark.

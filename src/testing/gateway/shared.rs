@@ -140,7 +140,9 @@ impl Shared {
         connection: usize,
         received_at: SystemTime,
     ) -> RecordedAttempt {
+        let is_of_stage = self.below_stage(request.path()).is_some() && !self.stage.is_empty();
         RecordedAttempt {
+            stage: if is_of_stage { self.stage.len() + 1 } else { 0 },
             request,
             verification,
             received_at,

@@ -95,11 +95,11 @@ impl Story {
         &self.attempts
     }
 
-    /// The part of it that happened on this path below the stage.
+    /// The part of it that happened on this path, with the stage or below it.
     #[must_use]
     pub fn on(&self, path: &str) -> Story {
         let whole = format!("{}{path}", self.stage);
-        self.of(|attempt| attempt.path() == whole)
+        self.of(|attempt| attempt.path() == whole || attempt.path() == path)
     }
 
     /// The part of it that a test chooses.
