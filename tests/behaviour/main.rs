@@ -26,7 +26,6 @@ mod retry_after;
 mod rig;
 mod service;
 mod signature;
-mod spans;
 mod targets;
 mod time;
 mod usage;

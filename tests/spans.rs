@@ -1,6 +1,9 @@
 //! What is written on the spans of a call and of its attempts, whichever of them somebody traces.
+//!
+//! A program of its own, and one test at a time: whether somebody listens to a place in the code is known for a whole process, and
+//! subscribers that come and go at once beside each other lose some of it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs)]
 
-use crate::rig::Rig;
 use eastwest::CallContext;
 use eastwest::testing::{FakeGateway, ManualClock, Reply};
 use std::fmt;
@@ -66,6 +69,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Diary {
     }
 }
 
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 fn gateway(script: impl IntoIterator<Item = Reply>) -> FakeGateway {
     FakeGateway::builder().manual_clock(&ManualClock::new()).route("POST", "/orders", script).without_socket()
 }
@@ -77,6 +82,7 @@ async fn post(gateway: &FakeGateway) {
 
 #[tokio::test]
 async fn an_attempt_that_nobody_traces_writes_nothing_on_the_span_of_another() {
+    let _alone = ALONE.lock().await;
     let (diary, traced) = (Diary::default(), Arc::new(AtomicBool::new(true)));
     let asked = Arc::clone(&traced);
     let filter = dynamic_filter_fn(move |span, _| span.name() != "attempt" || asked.load(Ordering::Relaxed));
@@ -98,6 +104,7 @@ async fn an_attempt_that_nobody_traces_writes_nothing_on_the_span_of_another() {
 
 #[tokio::test]
 async fn attempts_are_traced_where_the_call_is_not() {
+    let _alone = ALONE.lock().await;
     let diary = Diary::default();
     let filter = dynamic_filter_fn(|span, _| span.name() != "call");
     let _guard = tracing::subscriber::set_default(registry().with(filter).with(diary.clone()));
@@ -109,12 +116,13 @@ async fn attempts_are_traced_where_the_call_is_not() {
 
 #[tokio::test]
 async fn what_is_said_of_a_call_is_said_within_its_span_abandoned_or_refused_for_its_hops_too() {
+    let _alone = ALONE.lock().await;
     let diary = Diary::default();
     let _guard = tracing::subscriber::set_default(registry().with(diary.clone()));
-    let rig = Rig::answering([Reply::hang()]).await;
-    let client = rig.builder().build().unwrap();
+    let gateway = FakeGateway::builder().route("POST", "/orders", [Reply::hang()]).start().await.unwrap();
+    let client = gateway.client().build().unwrap();
     let call = tokio::spawn(client.post(&CallContext::root(), "/orders").send());
-    rig.gateway.wait_for_attempts(1).await;
+    gateway.wait_for_attempts(1).await;
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
     let seven = eastwest::callee::accept([("x-hop-count", "7")]).unwrap();
