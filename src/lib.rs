@@ -30,28 +30,37 @@
 //! # }
 //! ```
 //!
-//! # Where things are
+//! (The example takes the feature `testing`; a real client has a real URL, and credentials of its own.)
 //!
-//! | layer | module | what it is for |
-//! |---|---|---|
-//! | the face | `builder`, `client`, `call`, `template` | from settings to one intent, from intent to answer |
-//! | | `describe` | the settings that hold, as data |
-//! | | `response`, `error`, `error_kind`, `reply`, `story`, `json` | what comes back, what became of each attempt, and what to answer one's own caller |
-//! | | [`dead_letter`], `replay`, `intent` | what is kept of a call that was given up, and how it is sent again |
-//! | the loop | `retry_loop`, `teller` | sign, send, ask policy, wait; and keep the story meanwhile |
-//! | | `shared`, `circuit`, `pace`, `settings` | what clones share; the breaker and the rate limit behind their locks; which value holds |
-//! | | `observe`, `usage` | what an operator sees, and what is counted |
-//! | pure | [`context`], [`callee`] | what rides along a chain, and what the receiving side checks |
-//! | | [`policy`] | every decision, without I/O, clock, dice or lock; promised is what is re-exported |
-//! | | [`fleet`] | what a fleet shares through a store: a breaker and a rate limit |
-//! | the edge | `edge` | all that touches a socket, a clock or dice |
-//! | feature | `iam` | a caller's policies from a service's routes, and how near they are to IAM's limits |
-//! | | `tower` | the callee's guard as a layer: [`callee`] |
-//! | | `testing` | the test kit: a gateway that fails on script, over sockets or in memory, and a clock turned by hand |
-//! | | `network` | the seam at which the kit answers in memory |
-//! | a page | [`threat_model`] | what is trusted, what is not, and the tests that show it |
+//! # Where to begin
 //!
-//! Arrows point down only, and a test holds them there.
+//! | to | begin with |
+//! |---|---|
+//! | call a service | [`ServiceClient::builder`], [`CallContext`], and [`Error`] for what a call can come to |
+//! | serve those who call | [`callee`]: the guard, of headers, of a Lambda's event, or as a layer |
+//! | bound what calls may take | [`Profile`], [`RetryBudget`], [`BreakerSettings`], [`RateLimit`], and [`fleet`] for what many processes share |
+//! | keep calls that were given up | [`dead_letter`], [`ServiceClient::replay`] |
+//! | look at a running client | [`Observer`], [`ServiceClient::usage`], [`ServiceClient::describe`] |
+//! | test an SDK | `testing::guide`, the chapter *Testing your SDK* (feature `testing`) |
+//! | grant a caller what it needs | `iam` (feature `iam`) |
+//! | know what is trusted, and what is not | [`threat_model`] |
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `aws-config` (default) | Region and credentials from the AWS configuration, over this crate's HTTP client |
+//! | `aws-lc-rs` | TLS by AWS-LC instead of ring |
+//! | `http2` | HTTP/2, for clients that ask for it |
+//! | `iam` | a caller's policies from a service's routes, and how near they are to IAM's limits |
+//! | `metrics` | calls as counters and histograms of the `metrics` facade, version 0.24 |
+//! | `redis` | Valkey or Redis as the store of what a fleet shares |
+//! | `testing` | the test kit: a gateway that fails on script, over sockets or in memory, and a clock turned by hand |
+//! | `tower` | the callee's guard as a layer |
+//! | `wiremock` | matchers and responders for wiremock, version 0.6; it brings `testing` |
+//!
+//! What a version promises is what stands here at the root and in the modules above. [`policy`] holds the rules themselves, public so
+//! that they can be simulated; of it only what is re-exported here is promised.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;

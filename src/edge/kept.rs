@@ -81,7 +81,7 @@ impl KeptAnswer {
                 let value = line.split_off(colon + 1);
                 let name = HeaderName::from_bytes(line.strip_suffix(b":").unwrap_or(&line));
                 if let (Ok(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value)) {
-                    headers.append(name, value);
+                    let _ = headers.try_append(name, value);
                 }
             }
         }
