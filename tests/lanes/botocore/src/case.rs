@@ -76,6 +76,9 @@ pub(crate) fn any_case(service: Service) -> impl Strategy<Value = Case> {
     let call = (any_method(), any_path(), any_query(), any_headers(), any_key(), any_body());
     (place, client, call).prop_map(move |(place, client, call)| {
         let (region, host, stage, at) = place;
+        // A host that names its Region is signed for in no other.
+        let named = REGIONS.iter().find(|region| host.contains(&format!(".{region}.")));
+        let region = named.copied().unwrap_or(region);
         let (credentials, api_id, idempotency_header, inbound) = client;
         let (method, path, query, mut headers, key, body) = call;
         // The API's id is signed, so it is taken once: from the client, or else from the call.
