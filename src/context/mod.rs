@@ -218,12 +218,12 @@ impl CallContext {
         self.time_left_with_reserve(now, Duration::ZERO)
     }
 
-    /// The time left when `lambda_reserve` is kept before a Lambda's own deadline; other deadlines count in full.
     /// When the sandbox itself has to be done, whoever waits or does not.
     pub(crate) fn lambda_deadline(&self) -> Option<Instant> {
         self.0.lambda_deadline
     }
 
+    /// The time left when `lambda_reserve` is kept before a Lambda's own deadline; other deadlines count in full.
     pub(crate) fn time_left_with_reserve(&self, now: Instant, lambda_reserve: Duration) -> Option<Duration> {
         let to = |deadline: Instant| deadline.saturating_duration_since(now);
         let lambda = self.0.lambda_deadline.map(|deadline| to(deadline).saturating_sub(lambda_reserve));

@@ -3,9 +3,9 @@
 //! To read in order: `order`, what all attempts of a call begin from; `target` (with `path`), the one URL; `sigv4` (with
 //! `canonical` and `signing_key`), its signature; `credentials` (with `credential_state`, and `environment`, a provider), whose
 //! it is, and `user_token`, for which user; `clock_skew`, when it is made; `transport` (with `pool`, `tls`, `body`, and `sort`,
-//! for what goes wrong), how it is sent. `exchange` (with `recovery`, for what can be put right) joins these to what the loop asks for,
-//! `redact` takes out what nobody may see afterwards, and `kept` holds the rest. `lent` gives the same HTTP client to the AWS
-//! credential chain, `fault` says what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
+//! for what goes wrong), how it is sent. `exchange` (with `recovery`, for what can be put right) joins these to what the loop
+//! asks for, `redact` takes out what nobody may see afterwards, and `kept` holds the rest. `lent` gives the same HTTP client to
+//! the AWS credential chain, `fault` says what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
 
 pub(crate) mod ambient;
 #[cfg(feature = "testing")]

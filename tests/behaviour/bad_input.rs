@@ -50,6 +50,7 @@ fn a_region_that_is_not_the_host_s_own_is_refused_where_the_host_tells_it() {
     let error = built(url, "eu-west-1").unwrap_err();
     assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("region")));
     assert!(error.to_string().contains("eu-west-1") && error.to_string().contains("eu-central-1"), "{error}");
+    assert!(format!("{error:?}").contains("region: is eu-west-1"), "{error:?}");
     built(url, " eu-central-1 ").unwrap();
     built("https://orders.example.com", "eu-west-1").unwrap();
 }

@@ -1,7 +1,8 @@
 //! How often a call is sent, and that every sending is the same intent.
 
 use crate::rig::{Rig, SHORT};
-use eastwest::testing::Reply;
+use eastwest::http::Method;
+use eastwest::testing::{FakeGateway, ManualClock, Reply};
 use eastwest::{CallContext, ErrorKind, StopReason};
 use std::time::Duration;
 
@@ -48,6 +49,19 @@ async fn a_post_with_a_key_is_repeated_under_the_same_key_after_a_lost_reply() {
 }
 
 #[tokio::test]
+async fn a_query_carries_a_key_and_is_repeated_under_it_whatever_the_method_is_known_to_promise() {
+    let gateway = FakeGateway::builder().credentials("AKID", "secret", None).region("eu-central-1");
+    let script = [Reply::integration_timeout(), Reply::integration_timeout()];
+    let gateway =
+        gateway.manual_clock(&ManualClock::new()).route("QUERY", "/orders", script).without_socket();
+    let client = gateway.client().max_attempts(2).build().unwrap();
+    let query = Method::from_bytes(b"QUERY").unwrap();
+    let error = client.request(&CallContext::root(), query, "/orders").send().await.unwrap_err();
+    assert!(error.may_have_committed() && error.idempotency_key().is_some());
+    gateway.assert_attempts(2).assert_same_key();
+}
+
+#[tokio::test]
 async fn a_get_is_repeated_after_a_lost_reply_and_carries_no_key() {
     for lost in [Reply::close(), Reply::hang()] {
         let rig = Rig::answering([lost, Reply::ok()]).await;
@@ -60,7 +74,7 @@ async fn a_get_is_repeated_after_a_lost_reply_and_carries_no_key() {
 
 #[tokio::test]
 async fn a_keyless_put_or_delete_is_repeated_on_doubt() {
-    for method in [http::Method::PUT, http::Method::DELETE] {
+    for method in [Method::PUT, Method::DELETE] {
         let rig = Rig::answering([Reply::close(), Reply::ok()]).await;
         let call = rig.client().request(&CallContext::root(), method, "/orders").no_idempotency_key();
         call.send().await.unwrap();

@@ -74,6 +74,7 @@ async fn a_wrong_region_or_service_is_a_setting_and_is_not_tried_again() {
     for client in [rig.builder().region("us-east-1"), rig.builder().service("lambda")] {
         let error = client.build().unwrap().post(&CallContext::root(), "/orders").send().await.unwrap_err();
         assert_eq!((error.kind(), error.attempts().len()), (ErrorKind::Signature, 1));
+        assert!(error.to_string().contains("another `.region(..)` or `.service(..)`"), "{error}");
     }
 }
 

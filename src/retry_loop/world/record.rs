@@ -6,7 +6,7 @@ use crate::policy::classify::Recovery;
 use crate::policy::moment::Moment;
 use crate::usage::Usage;
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderName, StatusCode};
 use std::collections::HashMap;
 
 /// All calls that are at work, by their correlation id.
@@ -74,8 +74,7 @@ pub(super) struct Record {
     /// How often it may be sent again after a 500, and after a 502.
     pub(super) caps: (u32, u32),
     pub(super) backoff: Backoff,
-    /// Headers and body of the first attempt.
-    first: Option<(Arc<Subject>, Bytes)>,
+    first: Option<Sent>,
     recoveries: Vec<Recovery>,
     /// How each finished attempt ended.
     pub(super) ended: Vec<Ended>,
@@ -116,6 +115,15 @@ impl Ended {
     }
 }
 
+/// What all attempts of a call have in common: ids and method, hop, headers, body.
+#[derive(Clone, Debug, PartialEq)]
+struct Sent {
+    subject: Arc<Subject>,
+    hop: u8,
+    headers: Box<[(HeaderName, HeaderValue)]>,
+    body: Bytes,
+}
+
 impl Record {
     pub(super) fn new(terms: &Terms, method: &Method, bounds: Bounds, begun: Moment) -> Record {
         let total = begun.monotonic + bounds.total;
@@ -150,7 +158,12 @@ impl Record {
 
     /// An attempt arrives: may it?
     pub(super) fn arrives(&mut self, order: &Order, (number, timeout): (u32, Duration), now: Instant) {
-        let sent = (Arc::clone(&order.subject), order.body.clone());
+        let sent = Sent {
+            subject: Arc::clone(&order.subject),
+            hop: order.hop,
+            headers: order.headers.clone(),
+            body: order.body.clone(),
+        };
         assert_eq!(self.first.get_or_insert_with(|| sent.clone()), &sent, "every attempt sends the same");
         self.arrived += 1;
         assert_eq!(number, self.arrived, "attempts are counted from 1");

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use eastwest::testing::{FakeGateway, ManualClock, Reply};
-use eastwest::{CallContext, ClientBuilder, Error, ErrorKind, MetricsObserver, Response, ServiceClient};
+use eastwest::{
+    CallContext, ClientBuilder, Error, ErrorKind, MetricsObserver, RateLimit, Response, ServiceClient,
+};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use opentelemetry::trace::{SpanId, SpanKind, Status, TracerProvider};
 use opentelemetry::{Key, Value};
@@ -219,6 +221,23 @@ fn a_recorder_counts_calls_attempts_retries_and_their_times() {
     let calls: Vec<_> = all.keys().filter(|key| key.starts_with("eastwest.client.call.duration ")).collect();
     assert!(calls.iter().any(|key| key.contains("error.type=Timeout")), "{calls:?}");
     assert!(!all.keys().any(|key| key.contains("4711")), "no path is a label");
+}
+
+#[test]
+fn a_wait_for_the_client_s_own_limit_is_measured() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let all = counted(|| {
+        runtime.block_on(async {
+            let rig = Rig::answering([Reply::ok()]).await;
+            let client = rig.builder().rate_limit(RateLimit::per_second(1)).observer(MetricsObserver::new());
+            let client = client.build().unwrap();
+            place(&client).await.unwrap();
+            place(&client).await.unwrap();
+        });
+    });
+    let held_back = all.iter().find(|(key, _)| key.starts_with("eastwest.client.held_back "));
+    let Some((_, DebugValue::Histogram(waits))) = held_back else { panic!("{all:?}") };
+    assert_eq!(waits.iter().map(|wait| wait.into_inner()).collect::<Vec<_>>(), [1.0]);
 }
 
 #[test]
