@@ -8,6 +8,7 @@ use crate::client::ServiceClient;
 use crate::context::headers;
 use crate::dead_letter::DeadLetterSink;
 use crate::edge::ambient::{Ambient, shared_system};
+use crate::edge::base_url::BaseUrl;
 use crate::edge::clock_skew::ClockSkew;
 use crate::edge::credential_state::CacheSettings;
 use crate::edge::credentials::CredentialCache;
@@ -15,7 +16,6 @@ use crate::edge::environment::EnvironmentCredentials;
 use crate::edge::exchange::Edge;
 use crate::edge::pool::TransportSettings;
 use crate::edge::sigv4::Signer;
-use crate::edge::target::BaseUrl;
 use crate::edge::tls::{ClientIdentity, Roots, TlsSettings};
 use crate::edge::transport::Transport;
 use crate::edge::user_token::UserTokenSource;
@@ -419,6 +419,7 @@ impl ClientBuilder {
             } else {
                 HEADER_LIMIT
             },
+            error_body_limit: settings.error_body_limit,
             api_id,
             user_tokens: self.user_tokens,
             user_token_header: names.user_token.clone(),

@@ -16,12 +16,13 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::settings::Overrides;
-use crate::shared::{Afterlife, Shared, unkeyed as no_key};
+use crate::shared::{Shared, unkeyed as no_key};
 use crate::template::{Draft, checked_header};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,7 +122,7 @@ impl Call {
             Ok(_) if self.parts.draft.headers.len() >= MOST_HEADERS => {
                 self.keep_fault(Error::too_large("header", format!("more than {MOST_HEADERS} of them")));
             }
-            Ok(header) => self.parts.draft.headers.push(header),
+            Ok((name, value)) => self.parts.draft.headers.push(name, value),
             Err(fault) => self.keep_fault(fault),
         }
         self
@@ -279,8 +280,10 @@ impl Call {
     /// # Errors
     /// Every way in which a call ends without a success: [`Error::kind`] says which.
     pub fn send(self) -> impl Future<Output = Result<Response, Error>> + Send {
-        // Boxed, so that whoever waits for a call holds little of it.
-        Box::pin(fly(|| self.take_off()))
+        // Boxed, so that whoever waits for a call holds little of it, and without its type, so that its code is made once, here.
+        let flight: Pin<Box<dyn Future<Output = Result<Response, Error>> + Send>> =
+            Box::pin(fly(|| self.take_off()));
+        flight
     }
 
     /// All that is found out before the first attempt.
@@ -310,15 +313,14 @@ impl Call {
             Some(own) => Arc::new(own.terms(repeatable)),
             None => shared.terms(repeatable),
         };
-        let start = shared.gates.ambient.now();
-        let left = draft.context.time_left_with_reserve(start.monotonic, settings.profile.deadline_reserve);
-        let deadline = left.and_then(|left| start.monotonic.checked_add(left));
+        let start = shared.gates.ambient.now().monotonic;
+        let left = draft.context.time_left_with_reserve(start, settings.profile.deadline_reserve);
+        let deadline = left.and_then(|left| start.checked_add(left));
         let Profile { total_timeout, min_attempt_time, .. } = settings.profile;
-        let time = TimeBudget::new(start.monotonic, total_timeout, deadline, min_attempt_time);
+        let time = TimeBudget::new(start, total_timeout, deadline, min_attempt_time);
         let departure = Departure { start, time, hop_limit: draft.context.next_hop().err() };
-        let afterlife = Afterlife { by_reference, origin, deadline: draft.context.lambda_deadline() };
-        let order = draft.into_order(&shared, settings, key)?;
-        Ok((Flight { shared, order, terms, afterlife }, departure))
+        let order = draft.into_order(&shared, settings, key, (by_reference, origin))?;
+        Ok((Flight { shared, order, terms }, departure))
     }
 
     fn overrides(&mut self) -> &mut Overrides {

@@ -265,7 +265,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &self.0;
         if let Some(story) = &inner.story {
-            write!(f, "{} {}: ", story.subject.method, story.subject.path)?;
+            write!(f, "{} {}: ", story.subject.method, story.subject.path())?;
         }
         if let Some(field) = inner.field {
             write!(f, "{field}: ")?;

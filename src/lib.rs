@@ -97,6 +97,7 @@ mod settings;
 mod shared;
 pub mod story;
 mod sync;
+mod target;
 mod teller;
 mod template;
 #[cfg(feature = "testing")]

@@ -76,7 +76,7 @@ impl Watch {
         if !span.is_disabled() {
             span.record("otel.name", name(story));
             // Without the query: it may hold what nobody may see.
-            span.record("url.full", format!("{}{}", self.origin, story.subject.path));
+            span.record("url.full", format!("{}{}", self.origin, story.subject.path()));
             span.follows_from(before.id());
         }
         span
@@ -103,7 +103,7 @@ impl Watch {
     pub(crate) fn held_back(&self, story: &Story, wait: Duration) {
         tracing::debug!(
             http.request.method = %story.subject.method,
-            url.path = story.subject.path,
+            url.path = story.subject.path(),
             wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             correlation_id = story.subject.correlation_id(),
             "held back"
@@ -118,7 +118,7 @@ impl Watch {
         };
         tracing::info!(
             http.request.method = %story.subject.method,
-            url.path = story.subject.path,
+            url.path = story.subject.path(),
             http.response.status_code = attempt.status.map(|status| status.as_u16()),
             error.r#type = attempt.class.as_str(),
             http.request.resend_count = story.attempts.len(),
@@ -174,7 +174,7 @@ impl Watch {
     pub(crate) fn abandoned(&self, story: &Story, may_have_committed: bool, repeatable: bool) {
         tracing::info!(
             http.request.method = %story.subject.method,
-            url.path = story.subject.path,
+            url.path = story.subject.path(),
             attempts = story.attempts.len(),
             may_have_committed,
             repeatable,

@@ -141,7 +141,7 @@ impl<'a> CallView<'a> {
     /// [template](CallView::url_template) where values are counted.
     #[must_use]
     pub fn path(&self) -> &'a str {
-        &self.0.subject.path
+        self.0.subject.path()
     }
 
     /// The route as its owner names it, where the call was given one with [`Call::url_template`](crate::Call::url_template).
@@ -153,7 +153,7 @@ impl<'a> CallView<'a> {
     /// The callee's host.
     #[must_use]
     pub fn server_address(&self) -> &'a str {
-        &self.0.subject.server_address
+        self.0.subject.target.host()
     }
 
     /// The correlation id.

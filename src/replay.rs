@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::client::ServiceClient;
-use crate::context::{CallContext, CorrelationId, HopCount, Parts, Trace};
+use crate::context::{CallContext, CorrelationId, HopCount};
 use crate::dead_letter::{DeadLetter, SCHEMA_VERSION};
 use crate::edge::path::Path;
 use crate::error::Error;
@@ -102,15 +102,8 @@ fn context(letter: &DeadLetter) -> Result<CallContext, Error> {
     if inbound > 0 && inbound_hop.is_none() {
         return Err(Error::configuration("hop", "not a hop count"));
     }
-    Ok(CallContext::from(Parts {
-        inbound_hop,
-        correlation_id,
-        inbound_idempotency_key: None,
-        // The letter's headers have the trace.
-        trace: Trace::default(),
-        lambda_deadline: None,
-        caller_deadline: None,
-    }))
+    // The letter's headers have the trace.
+    Ok(CallContext::of(inbound_hop, correlation_id, None))
 }
 
 fn decoded(text: &str) -> Result<String, Error> {

@@ -149,7 +149,8 @@ fn row(kind: ErrorKind) -> (StatusCode, &'static str, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::CorrelationId;
+    use crate::context::CallContext;
+    use crate::edge::base_url::BaseUrl;
     use crate::policy::classify::Class;
     use crate::story::{Story, Subject};
     use http::Method;
@@ -169,12 +170,12 @@ mod tests {
 
     fn failed(kind: ErrorKind) -> Error {
         let mut error = Error::of(kind, None, "the callee says: secret-of-the-callee".to_owned());
+        let base = BaseUrl::parse("https://api.example.test", false).unwrap();
         let subject = Subject {
             method: Method::POST,
-            path: "/orders".into(),
+            target: base.target(&"/orders".into(), &[]).unwrap(),
             url_template: None,
-            server_address: Arc::default(),
-            correlation_id: CorrelationId::new("order-1").unwrap(),
+            context: CallContext::root().with_correlation_id("order-1").unwrap(),
             idempotency_key: None,
         };
         error.inner_mut().story = Some(Story::of(Arc::new(subject)));

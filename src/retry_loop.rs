@@ -66,8 +66,9 @@ impl Gates {
     fn decide(&self, attempts: &mut Attempts<'_>, seen: &Seen, pass: Pass<'_>) -> Decision {
         let (outcome, now) = (seen.outcome(), seen.ended);
         let Pass { permit, slot } = pass;
-        let settle = |effect| permit.settle(effect, now, self.ambient.draw());
+        // For the breaker's wait if it opens, for the retry's if not.
         let draw = self.ambient.draw();
+        let settle = |effect| permit.settle(effect, now, draw);
         let decision = attempts.observe(&outcome, now.monotonic, draw, &self.budget, settle);
         self.pace.told(&outcome, attempts.last_class(), attempts.retry_after(), now);
         // Given back after the pace is told, so that whoever takes it knows of a 429.
@@ -114,7 +115,7 @@ impl<'a, E: Exchange> Course<'a, E> {
     /// The order before an attempt is that of [`attempt`](Course::attempt). The order before a retry's wait: does it fit, is
     /// the breaker open, is there a token.
     pub(crate) async fn run(&mut self) -> Result<Response, Error> {
-        let mut now = self.teller.start();
+        let mut now = self.gates.ambient.now();
         let stop = loop {
             // Boxed, so that a call that waits holds nothing of the attempt.
             let wait = match Box::pin(self.step(now)).await {

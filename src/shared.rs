@@ -3,9 +3,10 @@
 use crate::context::{IdempotencyKey, headers};
 use crate::dead_letter::{DeadLetterSink, SINK_LIMIT, deliver};
 use crate::edge::ambient::fresh_uuid;
+use crate::edge::base_url::BaseUrl;
 use crate::edge::exchange::Edge;
+use crate::edge::head::add;
 use crate::edge::order::Order;
-use crate::edge::target::BaseUrl;
 use crate::error::Error;
 use crate::intent::{Intent, Origin};
 use crate::policy::attempts::Terms;
@@ -14,7 +15,7 @@ use crate::retry_loop::Gates;
 use crate::settings::Settings;
 use http::{HeaderMap, HeaderName};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One callee as this process knows it: settings, breaker, budgets, credentials and connections.
 pub(crate) struct Shared {
@@ -69,12 +70,12 @@ impl Shared {
     }
 
     /// Keeps with its error what a failed call was, and hands its letter to the sink.
-    pub(crate) async fn bury(&self, mut error: Error, order: Order, afterlife: Afterlife) -> Error {
-        let query = order.target.query().to_owned();
-        let path = self.base.path_below(&order.target).to_owned();
+    pub(crate) async fn bury(&self, mut error: Error, order: Order) -> Error {
+        let query = order.subject.target.query().to_owned();
+        let path = self.base.path_below(&order.subject.target).to_owned();
         let mut headers = HeaderMap::with_capacity(order.headers.len());
-        for (name, value) in order.headers {
-            headers.append(name, value);
+        for header in order.headers.iter() {
+            add(&mut headers, header);
         }
         // A user's token is in no letter; that there was one is.
         let had_token = order.user_token.is_some() || self.edge.user_tokens.is_some();
@@ -91,13 +92,17 @@ impl Shared {
             headers,
             body: order.body,
             hop: order.hop,
-            repeat_safe_by_reference: afterlife.by_reference,
-            origin: afterlife.origin.map(|origin| *origin),
+            repeat_safe_by_reference: order.by_reference,
+            origin: order.origin.map(|origin| *origin),
         }));
         if let (Some(sink), Some(letter)) = (&self.letters.sink, error.dead_letter()) {
             // The reserve before a Lambda's deadline is for this, and for the reply that comes after it.
             let now = self.gates.ambient.now().monotonic;
-            let left = afterlife.deadline.map(|deadline| deadline.saturating_duration_since(now));
+            let left = order
+                .subject
+                .context
+                .lambda_deadline()
+                .map(|deadline| deadline.saturating_duration_since(now));
             deliver(sink, letter, time_to_store(left)).await;
         }
         error
@@ -113,14 +118,6 @@ fn time_to_store(left: Option<Duration>) -> Duration {
 pub(crate) fn unkeyed() -> Error {
     let reason = "the letter has none and may have been carried out: look it up, then allow_unkeyed()";
     Error::configuration("idempotency_key", reason)
-}
-
-/// What a letter tells of a call that its template does not.
-pub(crate) struct Afterlife {
-    pub(crate) by_reference: bool,
-    pub(crate) origin: Option<Box<Origin>>,
-    /// When the sandbox itself has to be done.
-    pub(crate) deadline: Option<Instant>,
 }
 
 /// What is left of a deadline after the letter: enough to write an answer.

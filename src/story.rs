@@ -1,7 +1,8 @@
 //! What became of each attempt of a call.
 
-use crate::context::{CorrelationId, IdempotencyKey};
+use crate::context::{CallContext, IdempotencyKey};
 use crate::policy::classify::Class;
+use crate::target::Target;
 use http::{Method, StatusCode};
 use std::fmt;
 use std::sync::Arc;
@@ -59,22 +60,24 @@ impl fmt::Display for Attempt {
 }
 
 /// What a call is known by, from before its first attempt to what is told of it afterwards: kept once for all of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) method: Method,
-    /// With stage or base path, without the query.
-    pub(crate) path: Box<str>,
+    pub(crate) target: Target,
     /// The route as its owner names it.
     pub(crate) url_template: Option<Arc<str>>,
-    /// The callee's host.
-    pub(crate) server_address: Arc<str>,
-    pub(crate) correlation_id: CorrelationId,
+    pub(crate) context: CallContext,
     pub(crate) idempotency_key: Option<IdempotencyKey>,
 }
 
 impl Subject {
+    /// With stage or base path, without the query.
+    pub(crate) fn path(&self) -> &str {
+        self.target.path()
+    }
+
     pub(crate) fn correlation_id(&self) -> &str {
-        self.correlation_id.as_str()
+        self.context.correlation_id()
     }
 
     pub(crate) fn idempotency_key(&self) -> Option<&str> {
@@ -83,7 +86,7 @@ impl Subject {
 }
 
 /// The attempts of one call, and what it is known by.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Story {
     pub(crate) subject: Arc<Subject>,
     pub(crate) attempts: Vec<Attempt>,

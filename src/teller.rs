@@ -15,7 +15,7 @@ use crate::teller::told::{came, told};
 use crate::usage::{Came, Counted, RefusedBy, Reporter};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::Span;
 
 /// The story of one call.
@@ -27,7 +27,7 @@ pub(crate) struct Teller<'a> {
     /// Boxed, so that a call that nobody traces holds none.
     spans: Option<Box<Spans>>,
     repeatable: bool,
-    start: Moment,
+    start: Instant,
     story: Story,
     on_its_way: bool,
     /// How many retries were counted.
@@ -43,7 +43,7 @@ impl<'a> Teller<'a> {
     pub(crate) fn new(
         story: Story,
         repeatable: bool,
-        start: Moment,
+        start: Instant,
         (usage, watch): (&'a Reporter, &'a Watch),
         call_span: Span,
     ) -> Teller<'a> {
@@ -63,10 +63,6 @@ impl<'a> Teller<'a> {
             may_have_committed: false,
             ended: false,
         }
-    }
-
-    pub(crate) fn start(&self) -> Moment {
-        self.start
     }
 
     /// An attempt is about to be signed; the span to make it in.
@@ -237,7 +233,7 @@ impl<'a> Teller<'a> {
     }
 
     fn take_story(&mut self, now: Moment) -> Story {
-        let elapsed = now.monotonic.saturating_duration_since(self.start.monotonic);
+        let elapsed = now.monotonic.saturating_duration_since(self.start);
         self.story.end(elapsed)
     }
 }

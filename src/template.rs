@@ -1,11 +1,14 @@
 //! From what a call was given to what its attempts begin from.
 
-use crate::context::{CallContext, HopLimit, IdempotencyKey, headers};
+use crate::context::headers::{self, API_ID};
+use crate::context::{CallContext, HopLimit, IdempotencyKey};
 use crate::edge::order::Order;
+use crate::edge::own_headers::{JSON, OwnHeaders};
 use crate::edge::path::Path;
 use crate::edge::user_token::UserToken;
 use crate::error::Error;
 use crate::error_kind::ErrorKind;
+use crate::intent::Origin;
 use crate::observe::Watch;
 use crate::policy::attempts::StopReason;
 use crate::settings::Settings;
@@ -24,7 +27,7 @@ pub(crate) struct Draft {
     pub(crate) method: Method,
     pub(crate) path: Path,
     pub(crate) query: Vec<(String, String)>,
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: OwnHeaders,
     pub(crate) body: Bytes,
     pub(crate) is_json: bool,
     pub(crate) user_token: Option<UserToken>,
@@ -38,7 +41,7 @@ impl Draft {
             method,
             path,
             query: Vec::new(),
-            headers: Vec::new(),
+            headers: OwnHeaders::default(),
             body: Bytes::new(),
             is_json: false,
             user_token: None,
@@ -52,6 +55,7 @@ impl Draft {
         shared: &Shared,
         settings: &Settings,
         key: Option<IdempotencyKey>,
+        (by_reference, origin): (bool, Option<Box<Origin>>),
     ) -> Result<Order, Error> {
         if self.method == Method::CONNECT {
             return Err(Error::configuration("method", "CONNECT asks for a tunnel, not for an answer"));
@@ -61,53 +65,50 @@ impl Draft {
             let limit = settings.request_body_limit;
             return Err(Error::too_large("body", format!("{} bytes, the limit is {limit}", self.body.len())));
         }
-        if shared.edge.api_id.is_some() && self.has(&API_ID) {
+        if shared.edge.api_id.is_some() && self.headers.has(&API_ID) {
             return Err(Error::configuration("x-apigw-api-id", "the client has one of its own"));
         }
-        let headers = self.own_headers()?;
+        self.complete_headers()?;
+        let hop = self.hop();
         let subject = Subject {
-            path: target.path().into(),
-            url_template: self.url_template.take(),
-            server_address: Arc::clone(&shared.gates.watch.server_address),
-            correlation_id: self.context.id().clone(),
+            method: self.method,
+            target,
+            url_template: self.url_template,
+            context: self.context,
             idempotency_key: key,
-            method: self.method.clone(),
         };
         Ok(Order {
             priority: settings.priority,
-            hop: self.hop(),
+            hop,
             subject: Arc::new(subject),
-            target,
-            headers,
+            headers: self.headers,
             body_hash: shared.edge.body_hash(&self.body),
             body: self.body,
             user_token: self.user_token.map(Box::new),
             response_body_limit: settings.response_body_limit,
-            error_body_limit: settings.error_body_limit,
+            by_reference,
+            origin,
         })
     }
 
-    /// The caller's own, with the body's type and the context's trace as far as the caller set none by hand.
-    fn own_headers(&mut self) -> Result<Box<[(HeaderName, HeaderValue)]>, Error> {
+    /// Adds the body's type and the context's trace to the caller's own headers, as far as the caller set none by hand.
+    fn complete_headers(&mut self) -> Result<(), Error> {
         // Both are signed, and a signature covers one value.
         for (field, name) in [("content-type", CONTENT_TYPE), ("x-apigw-api-id", API_ID)] {
-            if self.headers.iter().filter(|(own, _)| *own == name).count() > 1 {
+            if self.headers.count(&name) > 1 {
                 return Err(Error::configuration(field, "given twice"));
             }
         }
         // Looked up before the first is added: a `tracestate` may have several lines.
-        let missing = self.context.trace_headers().filter(|(name, _)| !self.has(name));
-        let mut more: Vec<_> = missing.map(|(name, value)| (name, value.clone())).collect();
-        if self.is_json && !self.has(&CONTENT_TYPE) {
-            more.push((CONTENT_TYPE, HeaderValue::from_static(JSON)));
+        let missing = self.context.trace_headers().filter(|(name, _)| !self.headers.has(name));
+        let missing: Vec<_> = missing.map(|(name, value)| (name, value.clone())).collect();
+        for (name, value) in missing {
+            self.headers.push(name, value);
         }
-        let mut own = std::mem::take(&mut self.headers);
-        own.append(&mut more);
-        Ok(own.into())
-    }
-
-    fn has(&self, name: &HeaderName) -> bool {
-        self.headers.iter().any(|(own, _)| own == name)
+        if self.is_json && !self.headers.has(&CONTENT_TYPE) {
+            self.headers.push(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        }
+        Ok(())
     }
 
     /// The hop that the call carries; whether it may is another question.
@@ -164,6 +165,3 @@ pub(crate) fn checked_header(
         None => Err(refused()),
     }
 }
-
-const JSON: &str = "application/json";
-const API_ID: HeaderName = HeaderName::from_static("x-apigw-api-id");

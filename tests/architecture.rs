@@ -35,7 +35,7 @@ const LAYERS: [&[&str]; 24] = [
     &["error_kind", "json"],
     &["intent", "story"],
     &["callee"],
-    &["context", "network"],
+    &["context", "network", "target"],
     &["edge::ambient"],
     &["iam", "policy"],
     &["sync"],

@@ -5,16 +5,16 @@ use crate::edge::exchange::Edge;
 use crate::edge::order::Order;
 use crate::error::Error;
 use crate::policy::attempts::{Attempts, Terms};
-use crate::policy::moment::Moment;
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::retry_loop::Course;
-use crate::shared::{Afterlife, Shared};
+use crate::shared::Shared;
 use crate::story::Story;
 use crate::teller::Teller;
 use crate::template::too_many_hops;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 use tracing::{Instrument, Span};
 
 /// A call that is ready to be sent: what it is made of until its end.
@@ -22,12 +22,11 @@ pub(super) struct Flight {
     pub(super) shared: Arc<Shared>,
     pub(super) order: Order,
     pub(super) terms: Arc<Terms>,
-    pub(super) afterlife: Afterlife,
 }
 
 /// What is of use only as it begins.
 pub(super) struct Departure {
-    pub(super) start: Moment,
+    pub(super) start: Instant,
     pub(super) time: TimeBudget,
     /// No callee would take it.
     pub(super) hop_limit: Option<HopLimit>,
@@ -40,7 +39,7 @@ impl Flight {
     }
 
     /// Begins to tell of the call.
-    fn begin(&self, start: Moment, time: TimeBudget) -> Course<'_, Edge> {
+    fn begin(&self, start: Instant, time: TimeBudget) -> Course<'_, Edge> {
         let Shared { edge, gates, .. } = &*self.shared;
         let story = Story::of(Arc::clone(&self.order.subject));
         let span = self.span(&story);
@@ -80,6 +79,6 @@ pub(super) fn fly(
             }
         };
         // Boxed, so that a call that succeeds holds nothing of it.
-        Box::pin(async move { Err(flight.shared.bury(error, flight.order, flight.afterlife).await) }).await
+        Box::pin(async move { Err(flight.shared.bury(error, flight.order).await) }).await
     }
 }

@@ -4,7 +4,7 @@ use crate::callee::demands::{Demand, Door, correlation_id, deadline, inbound_hop
 use crate::callee::events::{event_headers, event_method};
 use crate::callee::refusal::Refusal;
 use crate::context::inbound::Inbound;
-use crate::context::{CallContext, Parts, headers};
+use crate::context::{CallContext, Inherited, headers};
 use crate::edge::ambient::{Ambient, system};
 use http::HeaderName;
 use serde_json::Value;
@@ -188,18 +188,14 @@ impl Guard {
             let key = inbound_key(&inbound.idempotency_key, demand)?;
             Ok((hop, key, deadline(&inbound.time_budget, self.least_time_left, now)?))
         });
-        let (inbound_hop, inbound_idempotency_key, caller_deadline) = match checked {
+        let (inbound_hop, idempotency_key, caller_deadline) = match checked {
             Ok(checked) => checked,
             Err(kind) => return Err(Refusal::new(kind, told_id.ok())),
         };
-        Ok(CallContext::from(Parts {
-            inbound_hop,
-            correlation_id: told_id.unwrap_or_else(|untold| untold.replace(ambient)),
-            inbound_idempotency_key,
-            trace: inbound.trace(),
-            lambda_deadline: None,
-            caller_deadline,
-        }))
+        let correlation_id = told_id.unwrap_or_else(|untold| untold.replace(ambient));
+        let inherited =
+            Inherited { idempotency_key, trace: inbound.trace(), lambda_deadline: None, caller_deadline };
+        Ok(CallContext::of(inbound_hop, correlation_id, Some(inherited)))
     }
 }
 

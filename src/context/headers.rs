@@ -16,6 +16,8 @@ pub(crate) const ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-attempt-
 pub(crate) const USER_TOKEN: HeaderName = HeaderName::from_static("x-user-token");
 /// On an answer: `false` forbids a retry.
 pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+/// Which API is meant, where the host is an endpoint's own.
+pub(crate) const API_ID: HeaderName = HeaderName::from_static("x-apigw-api-id");
 /// The X-Ray trace.
 pub(crate) const X_AMZN_TRACE_ID: HeaderName = HeaderName::from_static("x-amzn-trace-id");
 /// The W3C trace.

@@ -1,9 +1,9 @@
 //! The ids that a chain and its calls are known by.
 
+use crate::context::text::Text;
 use crate::edge::ambient::{Ambient, fresh_uuid, system};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 /// What a callee knows a call's repeats by: 1 to 255 visible ASCII characters, the same on every attempt.
 ///
@@ -13,7 +13,7 @@ use std::sync::Arc;
 ///
 /// A key is an id and no secret: `Display` and `Debug` show it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IdempotencyKey(Arc<str>);
+pub struct IdempotencyKey(Text);
 
 impl IdempotencyKey {
     /// Takes a key of the caller's: the id of an order, of a queue's message, of anything that stays the same when the
@@ -64,7 +64,7 @@ impl IdempotencyKey {
 
     /// The key that is this UUID.
     pub(crate) fn from_uuid(id: uuid::Uuid) -> Self {
-        IdempotencyKey((&*id.hyphenated().encode_lower(&mut [0; 36])).into())
+        IdempotencyKey(id.into())
     }
 
     pub(crate) fn from_bytes(key: &[u8]) -> Result<Self, InvalidIdempotencyKey> {
@@ -76,13 +76,13 @@ impl IdempotencyKey {
     /// The key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_str()
     }
 }
 
 impl AsRef<str> for IdempotencyKey {
     fn as_ref(&self) -> &str {
-        &self.0
+        self.as_str()
     }
 }
 
@@ -96,19 +96,19 @@ impl FromStr for IdempotencyKey {
 
 impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IdempotencyKey").field(&&*self.0).finish()
+        f.debug_tuple("IdempotencyKey").field(&self.as_str()).finish()
     }
 }
 
 /// The id that all calls of a chain have in common: 1 to 128 characters of `[A-Za-z0-9._:-]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CorrelationId(Arc<str>);
+pub(crate) struct CorrelationId(Text);
 
 impl CorrelationId {
     pub(crate) fn new(id: &str) -> Result<Self, InvalidCorrelationId> {
@@ -123,11 +123,11 @@ impl CorrelationId {
     }
 
     pub(crate) fn fresh_in(ambient: &dyn Ambient) -> Self {
-        CorrelationId((&*fresh_uuid(ambient).hyphenated().encode_lower(&mut [0; 36])).into())
+        CorrelationId(fresh_uuid(ambient).into())
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        self.0.as_str()
     }
 }
 

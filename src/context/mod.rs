@@ -4,6 +4,7 @@ pub(crate) mod headers;
 mod hop;
 mod id;
 pub(crate) mod inbound;
+mod text;
 mod trace;
 
 pub use hop::{HopCount, HopLimit, MAX_HOPS};
@@ -52,11 +53,18 @@ pub struct CallContext(Arc<Parts>);
 
 /// The parts of a context.
 #[derive(Clone)]
-pub(crate) struct Parts {
+struct Parts {
     /// `None` where the chain begins.
-    pub(crate) inbound_hop: Option<HopCount>,
-    pub(crate) correlation_id: CorrelationId,
-    pub(crate) inbound_idempotency_key: Option<IdempotencyKey>,
+    inbound_hop: Option<HopCount>,
+    correlation_id: CorrelationId,
+    /// Boxed, for a chain that begins here and that nothing bounds has none of it.
+    inherited: Option<Box<Inherited>>,
+}
+
+/// What a context may have beside its hop and its id.
+#[derive(Clone, Default)]
+pub(crate) struct Inherited {
+    pub(crate) idempotency_key: Option<IdempotencyKey>,
     pub(crate) trace: Trace,
     /// When the sandbox is stopped; what to keep in reserve before that is a setting of the client.
     pub(crate) lambda_deadline: Option<Instant>,
@@ -75,14 +83,24 @@ impl CallContext {
     }
 
     fn root_in(ambient: &dyn Ambient) -> Self {
-        Self::from(Parts {
-            inbound_hop: None,
-            correlation_id: CorrelationId::fresh_in(ambient),
-            inbound_idempotency_key: None,
-            trace: Trace::default(),
-            lambda_deadline: None,
-            caller_deadline: None,
-        })
+        Self::of(None, CorrelationId::fresh_in(ambient), None)
+    }
+
+    /// A context of these parts; no hop is one whose chain begins here.
+    pub(crate) fn of(
+        inbound_hop: Option<HopCount>,
+        correlation_id: CorrelationId,
+        inherited: Option<Inherited>,
+    ) -> Self {
+        CallContext(Arc::new(Parts { inbound_hop, correlation_id, inherited: inherited.map(Box::new) }))
+    }
+
+    fn inherited_mut(&mut self) -> &mut Inherited {
+        Arc::make_mut(&mut self.0).inherited.get_or_insert_default()
+    }
+
+    fn inherits<T>(&self, part: impl FnOnce(&Inherited) -> Option<T>) -> Option<T> {
+        self.0.inherited.as_deref().and_then(part)
     }
 
     /// Sets the correlation id, 1 to 128 characters of `[A-Za-z0-9._:-]`.
@@ -100,8 +118,8 @@ impl CallContext {
     /// A deadline is only ever brought forward: of this one and one inherited from the caller, the earlier holds.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Instant) -> Self {
-        let parts = Arc::make_mut(&mut self.0);
-        parts.caller_deadline = earlier(parts.caller_deadline, Some(deadline));
+        let inherited = self.inherited_mut();
+        inherited.caller_deadline = earlier(inherited.caller_deadline, Some(deadline));
         self
     }
 
@@ -117,9 +135,9 @@ impl CallContext {
 
     fn with_lambda_deadline_at(mut self, deadline: SystemTime, now: Moment) -> Self {
         let left = deadline.duration_since(now.wall).unwrap_or(Duration::ZERO);
-        let parts = Arc::make_mut(&mut self.0);
+        let inherited = self.inherited_mut();
         // A deadline past what the clock can say is as good as none.
-        parts.lambda_deadline = earlier(parts.lambda_deadline, now.monotonic.checked_add(left));
+        inherited.lambda_deadline = earlier(inherited.lambda_deadline, now.monotonic.checked_add(left));
         self
     }
 
@@ -131,7 +149,7 @@ impl CallContext {
     /// never fails a call.
     #[must_use]
     pub fn with_trace_id(mut self, id: impl AsRef<str>) -> Self {
-        Arc::make_mut(&mut self.0).trace.set_xray(id.as_ref().as_bytes());
+        self.inherited_mut().trace.set_xray(id.as_ref().as_bytes());
         self
     }
 
@@ -140,7 +158,7 @@ impl CallContext {
     /// Text that is empty, over 1 KiB or no header value is dropped. An inherited `tracestate` is kept.
     #[must_use]
     pub fn with_traceparent(mut self, parent: impl AsRef<str>) -> Self {
-        Arc::make_mut(&mut self.0).trace.set_parent(parent.as_ref().as_bytes());
+        self.inherited_mut().trace.set_parent(parent.as_ref().as_bytes());
         self
     }
 
@@ -149,7 +167,7 @@ impl CallContext {
     /// Text that is empty, over 1 KiB or no header value is dropped.
     #[must_use]
     pub fn with_tracestate(mut self, state: impl AsRef<str>) -> Self {
-        Arc::make_mut(&mut self.0).trace.set_state([state.as_ref().as_bytes()]);
+        self.inherited_mut().trace.set_state([state.as_ref().as_bytes()]);
         self
     }
 
@@ -167,10 +185,6 @@ impl CallContext {
         HopCount::after(self.0.inbound_hop)
     }
 
-    pub(crate) fn id(&self) -> &CorrelationId {
-        &self.0.correlation_id
-    }
-
     /// The id that all calls of the chain have in common.
     #[must_use]
     pub fn correlation_id(&self) -> &str {
@@ -182,7 +196,7 @@ impl CallContext {
     /// It is not sent on: each call has a key of its own.
     #[must_use]
     pub fn inbound_idempotency_key(&self) -> Option<&IdempotencyKey> {
-        self.0.inbound_idempotency_key.as_ref()
+        self.0.inherited.as_deref()?.idempotency_key.as_ref()
     }
 
     /// Derives the key of a call that is made for the inbound one: when the caller sends its request again, its calls
@@ -201,7 +215,7 @@ impl CallContext {
     /// The trace headers that calls made with this context send: `x-amzn-trace-id`, `traceparent` and the lines of
     /// `tracestate`, those it has.
     pub fn trace_headers(&self) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
-        self.0.trace.headers()
+        self.0.inherited.iter().flat_map(|inherited| inherited.trace.headers())
     }
 
     /// The earliest deadline set or inherited, `None` where nothing bounds the chain.
@@ -209,7 +223,7 @@ impl CallContext {
     /// A Lambda's own deadline counts in full here; the reserve before it is the client's to keep.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        earlier(self.0.lambda_deadline, self.0.caller_deadline)
+        earlier(self.lambda_deadline(), self.caller_deadline())
     }
 
     /// The time from `now` to [`deadline`](Self::deadline), zero where it has passed, `None` where there is none.
@@ -220,20 +234,18 @@ impl CallContext {
 
     /// When the sandbox itself has to be done, whoever waits or does not.
     pub(crate) fn lambda_deadline(&self) -> Option<Instant> {
-        self.0.lambda_deadline
+        self.inherits(|inherited| inherited.lambda_deadline)
+    }
+
+    fn caller_deadline(&self) -> Option<Instant> {
+        self.inherits(|inherited| inherited.caller_deadline)
     }
 
     /// The time left when `lambda_reserve` is kept before a Lambda's own deadline; other deadlines count in full.
     pub(crate) fn time_left_with_reserve(&self, now: Instant, lambda_reserve: Duration) -> Option<Duration> {
         let to = |deadline: Instant| deadline.saturating_duration_since(now);
-        let lambda = self.0.lambda_deadline.map(|deadline| to(deadline).saturating_sub(lambda_reserve));
-        earlier(lambda, self.0.caller_deadline.map(to))
-    }
-}
-
-impl From<Parts> for CallContext {
-    fn from(parts: Parts) -> Self {
-        CallContext(Arc::new(parts))
+        let lambda = self.lambda_deadline().map(|deadline| to(deadline).saturating_sub(lambda_reserve));
+        earlier(lambda, self.caller_deadline().map(to))
     }
 }
 
@@ -242,7 +254,7 @@ impl fmt::Debug for CallContext {
         f.debug_struct("CallContext")
             .field("hop", &self.hop())
             .field("correlation_id", &self.correlation_id())
-            .field("has_inbound_idempotency_key", &self.0.inbound_idempotency_key.is_some())
+            .field("has_inbound_idempotency_key", &self.inbound_idempotency_key().is_some())
             .finish_non_exhaustive()
     }
 }
@@ -261,11 +273,8 @@ mod tests {
     use crate::policy::moment::some_moment;
 
     fn at_hop(hop: &str) -> CallContext {
-        let root = CallContext::root();
-        CallContext::from(Parts {
-            inbound_hop: Some(HopCount::parse(hop.as_bytes()).unwrap()),
-            ..Parts::clone(&root.0)
-        })
+        let id = CorrelationId::new("order-1").unwrap();
+        CallContext::of(Some(HopCount::parse(hop.as_bytes()).unwrap()), id, None)
     }
 
     const fn millis(n: u64) -> Duration {
@@ -370,10 +379,8 @@ mod tests {
             format!("{root:?}"),
             r#"CallContext { hop: 0, correlation_id: "order-1", has_inbound_idempotency_key: false, .. }"#
         );
-        let keyed = CallContext::from(Parts {
-            inbound_idempotency_key: Some(IdempotencyKey::new("the-key").unwrap()),
-            ..Parts::clone(&root.0)
-        });
+        let mut keyed = root;
+        keyed.inherited_mut().idempotency_key = Some(IdempotencyKey::new("the-key").unwrap());
         let shown = format!("{keyed:?}");
         assert!(shown.contains("has_inbound_idempotency_key: true") && !shown.contains("the-key"), "{shown}");
     }

@@ -8,11 +8,7 @@ use http::{HeaderName, HeaderValue};
 /// Nothing of it is parsed: whoever reads a trace knows its format better. What is empty, too long or no header value
 /// is dropped, since a trace never fails a call.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trace(Option<Box<Lines>>);
-
-/// Boxed, for a chain that begins here has none.
-#[derive(Clone, Debug, Default)]
-struct Lines {
+pub(crate) struct Trace {
     xray: Option<HeaderValue>,
     parent: Option<HeaderValue>,
     state: Vec<HeaderValue>,
@@ -20,32 +16,23 @@ struct Lines {
 
 impl Trace {
     pub(crate) fn set_xray(&mut self, value: &[u8]) {
-        self.lines().xray = kept(X_AMZN_TRACE_ID, value);
+        self.xray = kept(X_AMZN_TRACE_ID, value);
     }
 
     pub(crate) fn set_parent(&mut self, value: &[u8]) {
-        self.lines().parent = kept(TRACEPARENT, value);
+        self.parent = kept(TRACEPARENT, value);
     }
 
     /// Takes all lines or, where one is no header value or all together are too long, none: half a state is no state.
     pub(crate) fn set_state<'a>(&mut self, lines: impl IntoIterator<Item = &'a [u8]>) {
-        let state = whole_state(lines).unwrap_or_default();
-        if !state.is_empty() || self.0.is_some() {
-            self.lines().state = state;
-        }
+        self.state = whole_state(lines).unwrap_or_default();
     }
 
     pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, &HeaderValue)> {
-        self.0.iter().flat_map(|lines| {
-            let xray = lines.xray.iter().map(|value| (X_AMZN_TRACE_ID, value));
-            let parent = lines.parent.iter().map(|value| (TRACEPARENT, value));
-            let state = lines.state.iter().map(|value| (TRACESTATE, value));
-            xray.chain(parent).chain(state)
-        })
-    }
-
-    fn lines(&mut self) -> &mut Lines {
-        self.0.get_or_insert_default()
+        let xray = self.xray.iter().map(|value| (X_AMZN_TRACE_ID, value));
+        let parent = self.parent.iter().map(|value| (TRACEPARENT, value));
+        let state = self.state.iter().map(|value| (TRACESTATE, value));
+        xray.chain(parent).chain(state)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The client's own signer by itself, for the bench that holds it against another and for whoever feeds it with anything.
 
+use crate::edge::base_url::BaseUrl;
 use crate::edge::path::Path;
 use crate::edge::sigv4::{BodyHash, Signer};
-use crate::edge::target::{BaseUrl, Target};
 use crate::error::Error;
 use crate::error_kind::ErrorKind;
+use crate::target::Target;
 use aws_credential_types::Credentials;
 use http::{HeaderMap, Method};
 use std::fmt;

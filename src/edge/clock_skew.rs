@@ -1,9 +1,10 @@
 //! How far the gateway's clock is from ours.
 
 use crate::policy::moment::Moment;
-use http::HeaderMap;
 use http::header::{AGE, DATE};
+use http::{HeaderMap, HeaderValue};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// The offset that is added to the wall clock before anything is signed; shared by all calls of a client.
@@ -11,6 +12,8 @@ use std::time::{Duration, SystemTime};
 pub(crate) struct ClockSkew {
     /// Whole seconds that the gateway is ahead of us.
     offset: AtomicI64,
+    /// The last `Date` that was read: answers of one second have the same.
+    last: Mutex<Option<(Vec<u8>, SystemTime)>>,
 }
 
 impl ClockSkew {
@@ -30,6 +33,23 @@ impl ClockSkew {
             self.apply(if gap.saturating_abs() > TOLERATED { gap } else { 0 });
         }
         self.seconds() != offset
+    }
+
+    /// As [`measure`] has it, without reading a `Date` again that was read for the answer before.
+    pub(crate) fn measure(&self, headers: &HeaderMap, sent: Moment, received: Moment) -> Option<i64> {
+        gap(one_date(headers)?, |date| self.read(date), headers, (sent, received))
+    }
+
+    fn read(&self, date: &HeaderValue) -> Option<SystemTime> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((text, time)) if text == date.as_bytes() => Some(*time),
+            _ => {
+                let time = read(date)?;
+                *last = Some((date.as_bytes().to_vec(), time));
+                Some(time)
+            }
+        }
     }
 
     /// Sets the offset, held to a day either way.
@@ -58,14 +78,19 @@ impl ClockSkew {
 /// `None` where it does not tell: no `Date` or more than one, an `Age` (a cache kept the answer), or a round trip of
 /// more than 15 minutes.
 pub(crate) fn measure(headers: &HeaderMap, sent: Moment, received: Moment) -> Option<i64> {
+    gap(one_date(headers)?, read, headers, (sent, received))
+}
+
+fn gap(
+    date: &HeaderValue,
+    read: impl FnOnce(&HeaderValue) -> Option<SystemTime>,
+    headers: &HeaderMap,
+    (sent, received): (Moment, Moment),
+) -> Option<i64> {
     if headers.contains_key(AGE) || received.since(&sent) > LONGEST_ROUND_TRIP {
         return None;
     }
-    let mut dates = headers.get_all(DATE).iter();
-    let (date, None) = (dates.next()?, dates.next()) else {
-        return None;
-    };
-    let date = httpdate::parse_http_date(date.to_str().ok()?).ok()?;
+    let date = read(date)?;
     if sent.wall <= date && date <= received.wall {
         return Some(0);
     }
@@ -76,6 +101,19 @@ pub(crate) fn measure(headers: &HeaderMap, sent: Moment, received: Moment) -> Op
         Ok(ahead) => rounded(ahead),
         Err(behind) => -rounded(behind.duration()),
     })
+}
+
+/// The `Date`, if there is one and no more.
+fn one_date(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut dates = headers.get_all(DATE).iter();
+    match (dates.next(), dates.next()) {
+        (Some(date), None) => Some(date),
+        _ => None,
+    }
+}
+
+fn read(date: &HeaderValue) -> Option<SystemTime> {
+    httpdate::parse_http_date(date.to_str().ok()?).ok()
 }
 
 fn rounded(gap: Duration) -> i64 {
@@ -90,11 +128,7 @@ const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(15 * 60);
 
 /// How many seconds after the signed time the one `Date` of an answer is; `offset` is what had been added to `sent`.
 pub(crate) fn signature_age(headers: &HeaderMap, sent: SystemTime, offset: i64) -> Option<i64> {
-    let mut dates = headers.get_all(DATE).iter();
-    let (date, None) = (dates.next()?, dates.next()) else {
-        return None;
-    };
-    let date = httpdate::parse_http_date(date.to_str().ok()?).ok()?;
+    let date = read(one_date(headers)?)?;
     let whole = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     let after = match date.duration_since(sent) {
         Ok(ahead) => whole(ahead),
@@ -147,6 +181,23 @@ mod tests {
         let received =
             Moment { wall: sent.wall - Duration::from_secs(3_600), ..after(sent, Duration::from_secs(1)) };
         assert_eq!(measure(&dated(received.wall), sent, received), Some(0));
+    }
+
+    #[test]
+    fn a_date_that_was_read_before_is_measured_like_a_fresh_one() {
+        let skew = ClockSkew::default();
+        let sent = some_moment();
+        for seconds in [600, 600, 0, 600, 601] {
+            let headers = dated(sent.wall + Duration::from_secs(seconds));
+            for received in [sent, after(sent, Duration::from_secs(2))] {
+                let told = skew.measure(&headers, sent, received);
+                assert_eq!(told, measure(&headers, sent, received), "{seconds}");
+                assert!(told.is_some());
+            }
+        }
+        let mut junk = HeaderMap::new();
+        junk.insert(DATE, HeaderValue::from_static("soon"));
+        assert_eq!(skew.measure(&junk, sent, sent), None);
     }
 
     #[test]

@@ -1,18 +1,19 @@
 //! What the loop asks of the edge, and how the edge does it.
 
-use crate::context::headers::{ATTEMPT_COUNT, CORRELATION_ID, HOP_COUNT, TIME_BUDGET_MS, count};
+use crate::context::headers::{API_ID, ATTEMPT_COUNT, CORRELATION_ID, HOP_COUNT, TIME_BUDGET_MS, count};
 use crate::edge::ambient::Ambient;
+use crate::edge::base_url::BaseUrl;
 use crate::edge::body::BodyLimits;
-use crate::edge::clock_skew::{self, ClockSkew, measure};
+use crate::edge::clock_skew::{self, ClockSkew};
 use crate::edge::credential_state::CredentialsFault;
 use crate::edge::credentials::CredentialCache;
+use crate::edge::head::{add, set, size_over};
 use crate::edge::kept::Kept;
 use crate::edge::order::Order;
 use crate::edge::path::Path;
 use crate::edge::redact::Secrets;
 use crate::edge::sigv4::{BodyHash, Signer};
-use crate::edge::target::BaseUrl;
-use crate::edge::transport::{Exchanged, Transport, header_bytes};
+use crate::edge::transport::{Exchanged, Transport};
 use crate::edge::user_token::{UserToken, UserTokenSource};
 use crate::edge::{Seen, Shown};
 use crate::error::{Cause, Error};
@@ -72,6 +73,7 @@ pub(crate) struct Edge {
     pub(crate) transport: Transport,
     pub(crate) announce_time_budget: bool,
     pub(crate) header_limit: usize,
+    pub(crate) error_body_limit: usize,
     /// The value of `x-apigw-api-id`, for an endpoint's own DNS name.
     pub(crate) api_id: Option<HeaderValue>,
     pub(crate) user_tokens: Option<Arc<dyn UserTokenSource>>,
@@ -125,25 +127,25 @@ impl Edge {
     ) -> Result<HeaderMap, Error> {
         // With room for what is added here, by the signature and by the HTTP client.
         let mut headers = HeaderMap::with_capacity(order.headers.len() + 15);
-        for (name, value) in &order.headers {
-            headers.append(name.clone(), value.clone());
+        for header in order.headers.iter() {
+            add(&mut headers, header);
         }
-        headers.insert(HOP_COUNT, count(u32::from(order.hop)));
-        headers.insert(CORRELATION_ID, value_of("correlation_id", order.subject.correlation_id())?);
+        set(&mut headers, HOP_COUNT, count(u32::from(order.hop)));
+        set(&mut headers, CORRELATION_ID, value_of("correlation_id", order.subject.correlation_id())?);
         if let Some(key) = order.subject.idempotency_key() {
-            headers.insert(self.idempotency_header.clone(), value_of("idempotency_key", key)?);
+            set(&mut headers, self.idempotency_header.clone(), value_of("idempotency_key", key)?);
         }
         if let Some(token) = &identity.user_token {
             // Sensitive, so the signer leaves it out.
-            headers.insert(self.user_token_header.clone(), token.value().clone());
+            set(&mut headers, self.user_token_header.clone(), token.value().clone());
         }
-        headers.insert(ATTEMPT_COUNT, count(number));
+        set(&mut headers, ATTEMPT_COUNT, count(number));
         if let Some(id) = &self.api_id {
-            headers.insert("x-apigw-api-id", id.clone());
+            set(&mut headers, API_ID, id.clone());
         }
         if self.announce_time_budget {
             let left = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-            headers.insert(TIME_BUDGET_MS, HeaderValue::from(left));
+            set(&mut headers, TIME_BUDGET_MS, HeaderValue::from(left));
         }
         Ok(headers)
     }
@@ -154,7 +156,7 @@ impl Edge {
         let shown = match exchanged {
             Exchanged::Answered { status, headers, body, oversized, broken, sent, received, ended } => {
                 times = Some((received, ended));
-                let gap = measure(&headers, sent, received);
+                let gap = self.skew.measure(&headers, sent, received);
                 // The gap to the clock that signed, which is ours with the offset that was in force.
                 clock_gap = gap.map(|gap| gap.saturating_sub(offset));
                 // Only a refusal is judged by it.
@@ -220,17 +222,16 @@ impl Exchange for Edge {
         let (hash, credentials) = (&order.body_hash, &identity.credentials);
         let signed = self
             .signer
-            .sign(&order.subject.method, &order.target, template, hash, credentials, signing_time)
+            .sign(&order.subject.method, &order.subject.target, template, hash, credentials, signing_time)
             .map_err(|fault| Error::of(ErrorKind::Credentials, None, fault.to_string()))?;
         let headers = signed.into_headers();
-        let size = header_bytes(&headers, &order.target);
-        if size > self.header_limit {
+        if let Some(size) = size_over(self.header_limit, &headers, &order.subject.target) {
             let reason = format!("{size} bytes with the signature, the limit is {}", self.header_limit);
             return Err(Error::too_large("headers", reason));
         }
-        let limits = BodyLimits { success: order.response_body_limit, error: order.error_body_limit };
+        let limits = BodyLimits { success: order.response_body_limit, error: self.error_body_limit };
         let body = order.body.clone();
-        let request = (&order.subject.method, &order.target, headers, body);
+        let request = (&order.subject.method, &order.subject.target, headers, body);
         let exchanged = self.transport.exchange(request, sent, timeout, limits).await;
         Ok(self.seen(exchanged, (sent, offset)))
     }
@@ -257,6 +258,7 @@ impl Exchange for Edge {
 }
 
 /// An id as a header's value. Ids are checked when they are made, so that each is one.
+#[inline(never)]
 fn value_of(field: &'static str, id: &str) -> Result<HeaderValue, Error> {
     HeaderValue::from_str(id).map_err(|_| Error::configuration(field, "not a header value"))
 }

@@ -1,6 +1,6 @@
 //! All that touches a socket, a clock or dice.
 //!
-//! To read in order: `order`, what all attempts of a call begin from; `target` (with `path`), the one URL; `sigv4` (with
+//! To read in order: `order` (with `own_headers`), what all attempts of a call begin from; `base_url` (with `path`), where its URL comes from; `sigv4` (with
 //! `canonical` and `signing_key`), its signature; `credentials` (with `credential_state`, and `environment`, a provider), whose
 //! it is, and `user_token`, for which user; `clock_skew`, when it is made; `transport` (with `pool`, `tls`, `body`, and `sort`,
 //! for what goes wrong), how it is sent. `exchange` (with `recovery`, for what can be put right) joins these to what the loop
@@ -10,6 +10,7 @@
 pub(crate) mod ambient;
 #[cfg(feature = "testing")]
 pub(crate) mod attempt_signer;
+pub(crate) mod base_url;
 pub(crate) mod body;
 pub(crate) mod canonical;
 pub(crate) mod clock_skew;
@@ -20,12 +21,14 @@ pub(crate) mod exchange;
 pub(crate) mod fault;
 #[cfg(test)]
 pub(crate) mod hand;
+pub(crate) mod head;
 pub(crate) mod kept;
 #[cfg(feature = "aws-config")]
 pub(crate) mod lent;
 pub(crate) mod order;
 #[cfg(feature = "testing")]
 pub(crate) mod outgoing;
+pub(crate) mod own_headers;
 pub(crate) mod path;
 #[cfg(test)]
 pub(crate) mod peer;
@@ -37,7 +40,7 @@ pub(crate) mod seen;
 pub(crate) mod signing_key;
 pub(crate) mod sigv4;
 pub(crate) mod sort;
-pub(crate) mod target;
+
 pub(crate) mod tls;
 pub(crate) mod transport;
 pub(crate) mod user_token;

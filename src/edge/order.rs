@@ -1,20 +1,18 @@
 //! One call as the wire will see it, before any signature: the template that every attempt starts from.
 
+use crate::edge::own_headers::OwnHeaders;
 use crate::edge::sigv4::BodyHash;
-use crate::edge::target::Target;
 use crate::edge::user_token::UserToken;
+use crate::intent::Origin;
 use crate::policy::rate_limit::Priority;
 use crate::story::Subject;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 
 /// The unsigned template of a call. Nothing of an attempt's signature ever enters it.
 pub(crate) struct Order {
     pub(crate) subject: Arc<Subject>,
-    pub(crate) target: Target,
-    /// The caller's own headers and the trace, in order: a list, for a map is mostly room for more.
-    pub(crate) headers: Box<[(HeaderName, HeaderValue)]>,
+    pub(crate) headers: OwnHeaders,
     pub(crate) priority: Priority,
     /// Which hop of its chain the call is.
     pub(crate) hop: u8,
@@ -24,5 +22,8 @@ pub(crate) struct Order {
     /// The call's own user token, in place of the client's. Boxed, for few calls have one.
     pub(crate) user_token: Option<Box<UserToken>>,
     pub(crate) response_body_limit: usize,
-    pub(crate) error_body_limit: usize,
+    /// For a letter: whether the callee knows a repeat by a reference of its own.
+    pub(crate) by_reference: bool,
+    /// Of a replay: what it inherits from its letter.
+    pub(crate) origin: Option<Box<Origin>>,
 }

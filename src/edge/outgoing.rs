@@ -1,8 +1,8 @@
 //! A request in memory, with all that the HTTP client would add on a wire.
 
 use crate::edge::pool::USER_AGENT;
-use crate::edge::target::Target;
 use crate::network::Outgoing;
+use crate::target::Target;
 use bytes::Bytes;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};

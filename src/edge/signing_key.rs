@@ -1,5 +1,6 @@
 //! The key of the day, kept with what else is the same for every signature by one set of credentials.
 
+use crate::edge::canonical;
 use crate::edge::credential_state::same;
 use aws_credential_types::Credentials;
 use aws_sigv4::sign::v4;
@@ -7,25 +8,41 @@ use http::HeaderValue;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Keeps the last key that was derived: deriving it is half the cost of a signature.
+/// Keeps the last key that was derived, which is half the cost of a signature, and the last second that was spelt.
 #[derive(Default)]
-pub(crate) struct SigningKeys(Mutex<Option<Arc<DayKey>>>);
+pub(crate) struct SigningKeys(Mutex<Last>);
+
+#[derive(Default)]
+struct Last {
+    stamp: Option<(u64, Stamp)>,
+    key: Option<Arc<DayKey>>,
+}
 
 impl SigningKeys {
-    /// The key of `day`, which is the day of `at`, for a Region and a service.
+    /// The second of `at`, which lies within the calendar, and the key of its day for a Region and a service.
     ///
     /// # Errors
     /// Credentials that no header can carry.
-    pub(crate) fn of_day(
+    pub(crate) fn at(
         &self,
         credentials: &Credentials,
         at: SystemTime,
-        day: &str,
         (region, service): (&str, &str),
-    ) -> Result<Arc<DayKey>, SigningFault> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = kept.as_ref().filter(|key| key.is_of(credentials, day)) {
-            return Ok(Arc::clone(key));
+    ) -> Result<(Stamp, Arc<DayKey>), SigningFault> {
+        let second = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = match &last.stamp {
+            Some((of, stamp)) if *of == second => stamp.clone(),
+            _ => {
+                let stamp = Stamp::of(second)?;
+                last.stamp = Some((second, stamp.clone()));
+                stamp
+            }
+        };
+        let day = stamp.day();
+        if let Some(key) = last.key.as_ref().filter(|key| key.is_of(credentials, day)) {
+            let key = Arc::clone(key);
+            return Ok((stamp, key));
         }
         check_credentials(credentials)?;
         let key = v4::generate_signing_key(credentials.secret_access_key(), at, region, service);
@@ -36,8 +53,33 @@ impl SigningKeys {
             bytes: key.as_ref().to_vec(),
             token,
         });
-        *kept = Some(Arc::clone(&key));
-        Ok(key)
+        last.key = Some(Arc::clone(&key));
+        Ok((stamp, key))
+    }
+}
+
+/// A second as signatures spell it, `20150830T123600Z`: what begins in one second shares it.
+#[derive(Clone)]
+pub(crate) struct Stamp(HeaderValue);
+
+impl Stamp {
+    fn of(second: u64) -> Result<Stamp, SigningFault> {
+        // Digits and two letters are a value: the error cannot occur.
+        let value = HeaderValue::try_from(canonical::date_time(second));
+        value.map(Stamp).map_err(|_| SigningFault::KeyId)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
+    /// `20150830`
+    pub(crate) fn day(&self) -> &str {
+        canonical::day(self.as_str())
+    }
+
+    pub(crate) fn into_value(self) -> HeaderValue {
+        self.0
     }
 }
 
@@ -100,12 +142,7 @@ fn check_credentials(credentials: &Credentials) -> Result<(), SigningFault> {
     Ok(())
 }
 
-/// A header value of text that was checked before; the error cannot occur.
-pub(crate) fn visible(text: &str) -> Result<HeaderValue, SigningFault> {
-    HeaderValue::from_str(text).map_err(|_| SigningFault::SessionToken)
-}
-
-/// The same of a secret, marked as one.
+/// A header value of a secret that was checked before, marked as one; the error cannot occur.
 pub(crate) fn secret(text: String) -> Result<HeaderValue, SigningFault> {
     let mut value = HeaderValue::try_from(text).map_err(|_| SigningFault::SessionToken)?;
     value.set_sensitive(true);
@@ -115,17 +152,24 @@ pub(crate) fn secret(text: String) -> Result<HeaderValue, SigningFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn a_day_s_key_is_derived_once_and_anew_for_another_day_or_other_credentials() {
-        let (keys, at) = (SigningKeys::default(), SystemTime::UNIX_EPOCH);
-        let of = |id: &str, secret: &str, day: &str| {
-            let credentials = Credentials::from_keys(id, secret, None);
-            keys.of_day(&credentials, at, day, ("eu-central-1", "execute-api")).unwrap()
+        let keys = SigningKeys::default();
+        let of = |id: &str, secret: &str, second: u64| {
+            let (credentials, at) = (
+                Credentials::from_keys(id, secret, None),
+                SystemTime::UNIX_EPOCH + Duration::from_secs(second),
+            );
+            keys.at(&credentials, at, ("eu-central-1", "execute-api")).unwrap()
         };
-        let first = of("AKIDEXAMPLE", "secret", "19700101");
-        assert!(Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "secret", "19700101")));
-        assert!(!Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "secret", "19700102")));
-        assert!(!Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "other", "19700101")));
+        let (stamp, first) = of("AKIDEXAMPLE", "secret", 0);
+        assert_eq!(stamp.as_str(), "19700101T000000Z");
+        let (stamp, later) = of("AKIDEXAMPLE", "secret", 86_399);
+        assert_eq!((stamp.as_str(), stamp.day()), ("19700101T235959Z", "19700101"));
+        assert!(Arc::ptr_eq(&first, &later));
+        assert!(!Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "secret", 86_400).1));
+        assert!(!Arc::ptr_eq(&first, &of("AKIDEXAMPLE", "other", 0).1));
     }
 }

@@ -1,9 +1,10 @@
 //! A fresh signature for every attempt.
 
-use crate::edge::canonical::{self, DateTime, push};
+use crate::edge::canonical::{self, push};
 use crate::edge::fault::Fault;
-use crate::edge::signing_key::{SigningFault, SigningKeys, secret, visible};
-use crate::edge::target::Target;
+use crate::edge::head::set;
+use crate::edge::signing_key::{SigningFault, SigningKeys, secret};
+use crate::target::Target;
 use aws_credential_types::Credentials;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -18,6 +19,8 @@ use std::time::SystemTime;
 pub(crate) struct Signer {
     region: String,
     service: String,
+    /// What follows the day in a signature's scope.
+    scope: String,
     unsigned_payload: bool,
     coverage: Coverage,
     keys: SigningKeys,
@@ -35,6 +38,7 @@ impl Signer {
         check_scope_part("service", &service)?;
         Ok(Signer {
             unsigned_payload: service == "vpc-lattice-svcs",
+            scope: format!("/{region}/{service}/aws4_request"),
             region,
             service,
             coverage: Coverage {
@@ -81,17 +85,16 @@ impl Signer {
         at: SystemTime,
     ) -> Result<SignedHeaders, SigningFault> {
         let at = canonical::within_calendar(at);
-        let date = DateTime::of(at);
-        let key = self.keys.of_day(credentials, at, date.day(), (&self.region, &self.service))?;
-        for name in [AUTHORIZATION, HOST, DATE, CONTENT_SHA256, SECURITY_TOKEN] {
+        let (date, key) = self.keys.at(credentials, at, (&self.region, &self.service))?;
+        for name in [AUTHORIZATION, HOST, CONTENT_SHA256, SECURITY_TOKEN] {
             headers.remove(name);
         }
-        headers.insert(DATE, visible(&date.full)?);
+        set(&mut headers, DATE, date.clone().into_value());
         if self.unsigned_payload {
-            headers.insert(CONTENT_SHA256, HeaderValue::from_static(UNSIGNED_PAYLOAD));
+            set(&mut headers, CONTENT_SHA256, HeaderValue::from_static(UNSIGNED_PAYLOAD));
         }
         if let Some(token) = key.token() {
-            headers.insert(SECURITY_TOKEN, token.clone());
+            set(&mut headers, SECURITY_TOKEN, token.clone());
         }
 
         // The usual headers and the body's hash take 600 bytes.
@@ -99,29 +102,38 @@ impl Signer {
         let mut request = String::with_capacity(640 + length);
         push(&mut request, &[method.as_str(), "\n"]);
         canonical::push_path(&mut request, target.path());
-        request.push('\n');
+        push(&mut request, &["\n"]);
         canonical::push_query(&mut request, target.query());
-        request.push('\n');
+        push(&mut request, &["\n"]);
         let names = self.push_headers(&mut request, &headers, target);
         push(&mut request, &["\n", &names, "\n"]);
         match &body.0 {
             Some(hash) => canonical::push_hash(&mut request, hash),
-            None => request.push_str(UNSIGNED_PAYLOAD),
+            None => push(&mut request, &[UNSIGNED_PAYLOAD]),
         }
 
-        let scope = [date.day(), "/", &self.region, "/", &self.service, "/aws4_request"];
+        let (time, day, scope) = (date.as_str(), date.day(), self.scope.as_str());
         let mut to_sign = String::with_capacity(256);
-        push(&mut to_sign, &[ALGORITHM, "\n", &date.full, "\n"]);
-        push(&mut to_sign, &scope);
-        to_sign.push('\n');
+        push(&mut to_sign, &[ALGORITHM, "\n", time, "\n", day, scope, "\n"]);
         canonical::push_hash(&mut to_sign, &canonical::sha256(request.as_bytes()));
         let signature = key.sign(&to_sign);
 
         let mut authorization = String::with_capacity(256 + names.len());
-        push(&mut authorization, &[ALGORITHM, " Credential=", credentials.access_key_id(), "/"]);
-        push(&mut authorization, &scope);
-        push(&mut authorization, &[", SignedHeaders=", &names, ", Signature=", &signature]);
-        headers.insert(AUTHORIZATION, secret(authorization)?);
+        let id = credentials.access_key_id();
+        let parts = [
+            ALGORITHM,
+            " Credential=",
+            id,
+            "/",
+            day,
+            scope,
+            ", SignedHeaders=",
+            &names,
+            ", Signature=",
+            &signature,
+        ];
+        push(&mut authorization, &parts);
+        set(&mut headers, AUTHORIZATION, secret(authorization)?);
         Ok(SignedHeaders { headers, signed_at: at })
     }
 
@@ -143,13 +155,13 @@ impl Signer {
             if name == last {
                 // Only published test vectors sign repeats, joined by a comma.
                 request.pop();
-                request.push(',');
+                push(request, &[","]);
             } else {
                 push(&mut names, &[if last.is_empty() { "" } else { ";" }, name]);
                 push(request, &[name, ":"]);
             }
             canonical::push_value(request, value);
-            request.push('\n');
+            push(request, &["\n"]);
             last = name;
         }
         names
@@ -248,9 +260,9 @@ mod vectors;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edge::base_url::BaseUrl;
     use crate::edge::path::Path;
     use crate::edge::seen::Seen;
-    use crate::edge::target::BaseUrl;
     use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
     use aws_sigv4::sign::v4;
     use proptest::prelude::*;

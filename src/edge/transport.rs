@@ -3,11 +3,12 @@
 use crate::edge::ambient::Ambient;
 use crate::edge::body::{self, BodyLimits, Ended};
 use crate::edge::fault::Fault;
-use crate::edge::pool::{self, Lease, Pool, TransportSettings};
+use crate::edge::head::set;
+use crate::edge::pool::{Lease, Pool, TransportSettings};
 use crate::edge::sort::{Fate, fate_of_body, fate_of_request};
-use crate::edge::target::Target;
 use crate::policy::moment::Moment;
 use crate::policy::outcome::{Loss, Unsent};
+use crate::target::Target;
 #[cfg(feature = "testing")]
 use crate::{
     edge::outgoing::outgoing,
@@ -68,9 +69,9 @@ impl Transport {
         let lease = self.pool.lease(begun);
         if self.pool.speaks_only_http1() {
             // The HTTP client would add both to a copy that has no room for them. HTTP/2 has another field for the first.
-            headers.insert(HOST, target.host_value().clone());
+            set(&mut headers, HOST, target.host_value().clone());
             if !body.is_empty() {
-                headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+                set(&mut headers, CONTENT_LENGTH, HeaderValue::from(body.len()));
             }
         }
         let request = request(method, target, headers, body, timeout);
@@ -249,21 +250,6 @@ impl fmt::Debug for Exchanged {
 /// An error of any kind, kept as a source.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The size of the head of a request in bytes, signature and all, as the gateway's limit on headers sees it: what is
-/// given, and what the transport adds.
-pub(crate) fn header_bytes(headers: &HeaderMap, target: &Target) -> usize {
-    let line = |name: usize, value: usize| name + value + ": \r\n".len();
-    let given: usize = headers.iter().map(|(name, value)| line(name.as_str().len(), value.len())).sum();
-    let added = [
-        ("host", target.host_header().len()),
-        ("user-agent", pool::USER_AGENT.len()),
-        ("accept", "*/*".len()),
-        ("content-length", "10485760".len()),
-    ];
-    let added = added.iter().filter(|(name, _)| !headers.contains_key(*name));
-    given + added.map(|(name, value)| line(name.len(), *value)).sum::<usize>()
-}
-
 fn request(
     method: &Method,
     target: &Target,
@@ -276,9 +262,9 @@ fn request(
     *request.timeout_mut() = Some(timeout);
     if !body.is_empty() {
         *request.body_mut() = Some(body.into());
-    } else if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
+    } else if *method == Method::POST || *method == Method::PUT || *method == Method::PATCH {
         // A length is expected with these (RFC 9110, section 8.6), and reqwest leaves it out.
-        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        set(request.headers_mut(), CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     request
 }

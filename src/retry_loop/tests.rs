@@ -3,13 +3,14 @@
 mod restraint;
 
 use super::*;
-use crate::context::{CorrelationId, IdempotencyKey};
+use crate::context::{CallContext, IdempotencyKey};
 use crate::edge::Shown;
 use crate::edge::ambient::{Ambient, System};
+use crate::edge::base_url::BaseUrl;
 use crate::edge::kept::Kept;
+use crate::edge::own_headers::OwnHeaders;
 use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
-use crate::edge::target::BaseUrl;
 use crate::error_kind::ErrorKind;
 use crate::policy::attempts::Terms;
 use crate::policy::backoff::Backoff;
@@ -208,26 +209,25 @@ impl Rig {
         let order = Order {
             subject: Arc::new(Subject {
                 method: self.method.clone(),
-                path: "/prod/orders".into(),
+                target: base.target(&Path::from("/orders"), &[]).unwrap(),
                 url_template: None,
-                server_address: Arc::default(),
-                correlation_id: CorrelationId::new("correlation-1").unwrap(),
+                context: CallContext::root().with_correlation_id("correlation-1").unwrap(),
                 idempotency_key: self.key.as_deref().map(|key| IdempotencyKey::new(key).unwrap()),
             }),
-            target: base.target(&Path::from("/orders"), &[]).unwrap(),
-            headers: Box::default(),
+            headers: OwnHeaders::default(),
             priority: self.bounds.priority,
             hop: 1,
             body: Bytes::new(),
             body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
             user_token: None,
             response_body_limit: 1_000,
-            error_body_limit: 1_000,
+            by_reference: false,
+            origin: None,
         };
         let start = self.gates.ambient.now();
         let eyes = (&self.gates.usage, &*self.gates.watch);
         let story = Story::of(Arc::clone(&order.subject));
-        let teller = Teller::new(story, self.terms.repeatable, start, eyes, Span::none());
+        let teller = Teller::new(story, self.terms.repeatable, start.monotonic, eyes, Span::none());
         let attempts = Attempts::new(&self.terms, self.bounds.time_budget(start.monotonic));
         Course::new(&self.fake, &self.gates, &order, attempts, teller).run().await
     }

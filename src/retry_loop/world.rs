@@ -12,10 +12,11 @@ mod record;
 mod scenes;
 
 use super::*;
-use crate::context::{CorrelationId, IdempotencyKey};
+use crate::context::{CallContext, IdempotencyKey};
+use crate::edge::base_url::BaseUrl;
+use crate::edge::own_headers::OwnHeaders;
 use crate::edge::path::Path;
 use crate::edge::sigv4::Signer;
-use crate::edge::target::BaseUrl;
 use crate::policy::attempts::Terms;
 use crate::policy::backoff::Backoff;
 use crate::policy::breaker::BreakerSettings;
@@ -158,7 +159,7 @@ impl World {
         let fate = {
             let story = Story::of(Arc::clone(&order.subject));
             let eyes = (&self.gates.usage, &*self.gates.watch);
-            let teller = Teller::new(story, choice.terms.repeatable, begun, eyes, Span::none());
+            let teller = Teller::new(story, choice.terms.repeatable, begun.monotonic, eyes, Span::none());
             let attempts = Attempts::new(&choice.terms, choice.bounds.time_budget(begun.monotonic));
             let mut course = Course::new(&self.callee, &self.gates, &order, attempts, teller);
             Fate::of(course.run(), choice.patience).await
@@ -244,21 +245,20 @@ fn order(method: &Method, id: &str, (number, key): (usize, Option<IdempotencyKey
     Order {
         subject: Arc::new(Subject {
             method: method.clone(),
-            path: "/prod/orders".into(),
+            target: base.target(&Path::from("/orders"), &[]).unwrap(),
             url_template: None,
-            server_address: Arc::default(),
-            correlation_id: CorrelationId::new(id).unwrap(),
+            context: CallContext::root().with_correlation_id(id).unwrap(),
             idempotency_key: key,
         }),
-        target: base.target(&Path::from("/orders"), &[]).unwrap(),
-        headers: Box::default(),
+        headers: OwnHeaders::default(),
         priority: Priority::Normal,
         hop: 1,
         body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(&body),
         body,
         user_token: None,
         response_body_limit: 1_000,
-        error_body_limit: 1_000,
+        by_reference: false,
+        origin: None,
     }
 }
 

@@ -1,8 +1,8 @@
 //! AWS's published vectors, signed here with every header covered, as they were made.
 
 use super::*;
+use crate::edge::base_url::BaseUrl;
 use crate::edge::path::Path as UrlPath;
-use crate::edge::target::BaseUrl;
 use percent_encoding::percent_decode_str;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -118,9 +118,12 @@ impl Ended {
 /// What all attempts of a call have in common: ids and method, hop, headers, body.
 #[derive(Clone, Debug, PartialEq)]
 struct Sent {
-    subject: Arc<Subject>,
+    method: Method,
+    url: String,
+    correlation_id: String,
+    idempotency_key: Option<String>,
     hop: u8,
-    headers: Box<[(HeaderName, HeaderValue)]>,
+    headers: Vec<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
 
@@ -159,9 +162,12 @@ impl Record {
     /// An attempt arrives: may it?
     pub(super) fn arrives(&mut self, order: &Order, (number, timeout): (u32, Duration), now: Instant) {
         let sent = Sent {
-            subject: Arc::clone(&order.subject),
+            method: order.subject.method.clone(),
+            url: order.subject.target.as_str().to_owned(),
+            correlation_id: order.subject.correlation_id().to_owned(),
+            idempotency_key: order.subject.idempotency_key().map(str::to_owned),
             hop: order.hop,
-            headers: order.headers.clone(),
+            headers: order.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             body: order.body.clone(),
         };
         assert_eq!(self.first.get_or_insert_with(|| sent.clone()), &sent, "every attempt sends the same");

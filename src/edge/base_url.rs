@@ -1,8 +1,8 @@
-//! The one URL that is both signed and sent.
+//! Where a callee is reached, and the URLs of its calls.
 
 use crate::edge::fault::Fault;
 use crate::edge::path::{self, PATH, Path, RESERVED};
-use http::HeaderValue;
+use crate::target::{Authority, Target};
 use percent_encoding::utf8_percent_encode;
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -46,7 +46,9 @@ impl BaseUrl {
         let encoded = path::encode_text(BASE_URL, path)?;
         let kept = encoded.strip_suffix('/').unwrap_or(&encoded);
         Ok(BaseUrl {
-            authority: Authority::of(&origin)?.into(),
+            authority: Authority::of(&origin)
+                .ok_or_else(|| fault("has a host that no header can carry"))?
+                .into(),
             origin,
             path: if kept.is_empty() { String::new() } else { format!("/{kept}") },
             longest: LONGEST_URL,
@@ -64,7 +66,7 @@ impl BaseUrl {
     /// The `Host` header as it is written to the wire: lower case, without the scheme's own port.
     #[cfg(test)]
     pub(crate) fn host_header(&self) -> &str {
-        &self.authority.text
+        self.authority.as_str()
     }
 
     /// The path of a target of this base, without the base's own.
@@ -79,7 +81,7 @@ impl BaseUrl {
 
     /// Scheme and authority, as a URL of this base begins.
     pub(crate) fn origin(&self) -> String {
-        format!("{}://{}", self.origin.scheme(), self.authority.text)
+        format!("{}://{}", self.origin.scheme(), self.authority.as_str())
     }
 
     /// The port, the scheme's own where the URL names none.
@@ -125,7 +127,9 @@ impl BaseUrl {
         // The host was parsed once for all calls, and no path or query can change it.
         let mut url = self.origin.clone();
         url.set_path(&wanted);
-        url.set_query((!query.is_empty()).then_some(&pairs));
+        if !query.is_empty() {
+            url.set_query(Some(&pairs));
+        }
         let length = url.as_str().len();
         if length > self.longest {
             let reason = format!("makes a URL of {length} characters, the limit is {}", self.longest);
@@ -135,7 +139,7 @@ impl BaseUrl {
         if url.path() != wanted || url.query().unwrap_or_default() != pairs {
             return Err(Fault::new(PATH, "would be changed on its way to the wire"));
         }
-        Ok(Target { url, host: Arc::clone(&self.authority) })
+        Ok(Target::new(url, Arc::clone(&self.authority)))
     }
 }
 
@@ -148,59 +152,6 @@ impl fmt::Display for BaseUrl {
 impl fmt::Debug for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("BaseUrl").field(&self.to_string()).finish()
-    }
-}
-
-/// The final URL of a call: exactly these bytes are signed and sent.
-#[derive(Clone)]
-pub(crate) struct Target {
-    url: Url,
-    host: Arc<Authority>,
-}
-
-impl Target {
-    /// The URL as it is signed and sent.
-    #[cfg(test)]
-    pub(crate) fn as_str(&self) -> &str {
-        self.url.as_str()
-    }
-
-    /// The URL as the HTTP client takes it.
-    pub(crate) fn url(&self) -> &Url {
-        &self.url
-    }
-
-    /// The path with stage or base path, without the query: what an error may show.
-    pub(crate) fn path(&self) -> &str {
-        self.url.path()
-    }
-
-    /// The query without its question mark, strictly encoded, empty if there is none.
-    pub(crate) fn query(&self) -> &str {
-        self.url.query().unwrap_or_default()
-    }
-
-    /// The host, without the port.
-    pub(crate) fn host(&self) -> &str {
-        self.url.host_str().unwrap_or_default()
-    }
-
-    /// The `Host` header as it is written to the wire.
-    pub(crate) fn host_header(&self) -> &str {
-        &self.host.text
-    }
-
-    /// The same as a value.
-    pub(crate) fn host_value(&self) -> &HeaderValue {
-        &self.host.value
-    }
-}
-
-/// Never shows the query.
-impl fmt::Debug for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = format!("{}://{}{}", self.url.scheme(), self.host.text, self.path());
-        f.debug_tuple("Target").field(&shown).finish()
     }
 }
 
@@ -227,26 +178,6 @@ fn parse_origin(scheme: &str, authority: &str) -> Result<Url, Fault> {
         return Err(fault("has no usable host and port"));
     }
     Ok(origin)
-}
-
-/// The `Host` header as it is written to the wire, made once for all calls.
-#[derive(PartialEq, Eq)]
-struct Authority {
-    text: String,
-    value: HeaderValue,
-}
-
-impl Authority {
-    fn of(origin: &Url) -> Result<Authority, Fault> {
-        let host = origin.host_str().unwrap_or_default();
-        // `Url` has dropped the scheme's own port, as hyper does when it writes the header.
-        let text = match origin.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        let value = HeaderValue::from_str(&text).map_err(|_| fault("has a host that no header can carry"))?;
-        Ok(Authority { text, value })
-    }
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -550,7 +481,7 @@ mod tests {
             }
             if !text.is_empty() && !text.starts_with('/') {
                 let slashed = base.target(&Path::from(format!("/{text}")), &[]);
-                prop_assert_eq!(by_text.ok().map(|t| t.url), slashed.ok().map(|t| t.url));
+                prop_assert_eq!(by_text.ok().map(|t| t.url().clone()), slashed.ok().map(|t| t.url().clone()));
             }
             let segment = base.target(&Path::default().segment(extra.as_str()), &[]);
             if extra != "." && extra != ".." {
