@@ -3,6 +3,10 @@
 //! `cargo rustc --lib --profile test -- --cfg interleavings` builds this and nothing else that can be run: the model checker's
 //! locks and atomics work inside of a model alone.
 
+mod credentials;
+pub(crate) mod task;
+pub(crate) mod watch;
+
 use crate::circuit::{CircuitBreaker, Permit};
 use crate::edge::ambient::Ambient;
 use crate::observe::Watch;
@@ -14,7 +18,6 @@ use crate::policy::rate_limit::{Priority, RateLimit};
 use crate::policy::retry_budget::RetryBudget;
 use crate::policy::time_budget::TimeBudget;
 use loom::thread;
-use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

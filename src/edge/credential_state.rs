@@ -2,13 +2,13 @@
 
 use crate::edge::environment::MissingVariable;
 use crate::policy::moment::{Draw, Moment};
+use crate::sync::watch;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::sync::watch;
 
 /// What is held, what is being loaded, and what went wrong last.
 #[derive(Default)]

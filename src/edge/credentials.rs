@@ -2,12 +2,12 @@
 
 use crate::edge::ambient::Ambient;
 use crate::edge::credential_state::{CacheSettings, CredentialsFault, Loaded, Refreshed, State, Step, same};
+use crate::sync::{self, Mutex, MutexGuard, watch};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// Keeps the credentials of one provider.
 ///
@@ -186,9 +186,7 @@ impl Shared {
     /// Loads in a task of its own, so that no caller's end is the end of the load.
     fn spawn(&self, landing: Landing) {
         // Without a runtime the landing is dropped, and says so to all who wait for it.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            drop(runtime.spawn(load(landing)));
-        }
+        sync::spawn(load(landing));
     }
 
     fn settle(&self, id: u64, loaded: &Loaded) {
