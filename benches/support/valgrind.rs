@@ -62,7 +62,7 @@ fn total(contender: &str, calls: usize, server: &Server) -> Result<Cost, BoxErro
     valgrind(["--tool=callgrind", &out], contender, calls, server)?;
     let (all, sha256) = instructions(&file)?;
     fs::remove_file(&file)?;
-    let told = valgrind(["--tool=dhat", "--dhat-out-file=/dev/null"], contender, calls, server)?;
+    let told = valgrind(HEAP, contender, calls, server)?;
     // "==7== Total:     1,106 bytes in 12 blocks"
     let line = told.lines().find_map(|line| line.split_once("Total:"));
     let (bytes, blocks) =
@@ -70,7 +70,13 @@ fn total(contender: &str, calls: usize, server: &Server) -> Result<Cost, BoxErro
     Ok(Cost { instructions: all - sha256, sha256, allocations: number(blocks)?, bytes: number(bytes)? })
 }
 
-fn valgrind(tool: [&str; 2], contender: &str, calls: usize, server: &Server) -> Result<String, BoxError> {
+/// Makes the calls under a tool of valgrind; what it has to say.
+pub(crate) fn valgrind(
+    tool: [&str; 2],
+    contender: &str,
+    calls: usize,
+    server: &Server,
+) -> Result<String, BoxError> {
     let told = Command::new("valgrind")
         .args(tool)
         .arg(env::current_exe()?)
@@ -96,8 +102,11 @@ fn instructions(file: &PathBuf) -> Result<(f64, f64), BoxError> {
     Ok((number(all.ok_or("callgrind gives no total")?)?, sha256))
 }
 
+/// What valgrind is told to look at the heap.
+pub(crate) const HEAP: [&str; 2] = ["--tool=dhat", "--dhat-out-file=/dev/null"];
+
 /// The number that a text begins with, as in "8,205,312 (100 %)".
-fn number(text: &str) -> Result<f64, BoxError> {
+pub(crate) fn number(text: &str) -> Result<f64, BoxError> {
     let word = text.split_whitespace().next().ok_or("a number is missing")?;
     Ok(word.replace(',', "").parse()?)
 }

@@ -1,4 +1,4 @@
-//! The callee: answers 200, and 503 to the first attempt on `/again`.
+//! The callee: answers 200, 503 to the first attempt on `/again`, and to each on `/unavailable` without a body.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ fn converse(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (mut reader, mut writer) = (BufReader::new(stream), stream);
     loop {
-        let (mut length, mut again, mut first) = (0, false, false);
+        let (mut length, mut again, mut first, mut unavailable) = (0, false, false, false);
         let mut line = String::new();
         loop {
             line.clear();
@@ -31,6 +31,7 @@ fn converse(stream: &TcpStream) -> io::Result<()> {
             let text = line.trim_end();
             again |= text.starts_with("POST /again ");
             first |= text == "x-attempt-count: 1";
+            unavailable |= text.starts_with("POST /unavailable ");
             if let Some(number) = text.strip_prefix("content-length: ") {
                 length = number.parse().unwrap_or(0);
             }
@@ -39,13 +40,18 @@ fn converse(stream: &TcpStream) -> io::Result<()> {
             }
         }
         io::copy(&mut (&mut reader).take(length), &mut io::sink())?;
-        writer.write_all(&answer(if again && first { "503 Service Unavailable" } else { "200 OK" }))?;
+        let answer = match (unavailable, again && first) {
+            (true, _) => answer(UNAVAILABLE, 0),
+            (_, true) => answer(UNAVAILABLE, crate::ANSWER),
+            _ => answer("200 OK", crate::ANSWER),
+        };
+        writer.write_all(&answer)?;
     }
 }
 
 /// An answer with the headers that an API Gateway sends, except the `Date`: what a client makes of that depends on the time.
-fn answer(status: &str) -> Vec<u8> {
-    let body = vec![b'a'; crate::ANSWER];
+fn answer(status: &str, length: usize) -> Vec<u8> {
+    let body = vec![b'a'; length];
     let mut text = format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
          x-amzn-RequestId: 8b1a7c60-5a3e-4c55-9a0e-1c9df1b6f6a1\r\nx-amz-apigw-id: AbCdEfGhIjKlMnO=\r\n\
@@ -56,3 +62,5 @@ fn answer(status: &str) -> Vec<u8> {
     text.extend_from_slice(&body);
     text
 }
+
+const UNAVAILABLE: &str = "503 Service Unavailable";
