@@ -28,7 +28,7 @@ pub(crate) struct Wanted;
 /// Does this work in a thread of its own.
 pub(crate) fn beside(work: impl FnOnce() + Send + 'static) {
     GOING.with_borrow_mut(|going| going.threads += 1);
-    let thread = thread::Builder::new().stack_size(STACK).spawn(move || {
+    thread::spawn(move || {
         work();
         let waiting = GOING.with_borrow_mut(|going| {
             going.threads -= 1;
@@ -38,7 +38,6 @@ pub(crate) fn beside(work: impl FnOnce() + Send + 'static) {
             waiting.unpark();
         }
     });
-    drop(thread.unwrap());
 }
 
 /// Waits for the end of every other thread, and says how many tasks were begun since it was last asked.
@@ -91,9 +90,6 @@ struct Going {
 impl Going {
     const NONE: Going = Going { threads: 0, tasks: 0, waiting: None };
 }
-
-/// In words. With fewer there is no room for what a failed assertion prints.
-const STACK: usize = 0x8000;
 
 thread_local! {
     static GOING: RefCell<Going> = const { RefCell::new(Going::NONE) };
