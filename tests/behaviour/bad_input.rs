@@ -151,3 +151,43 @@ async fn an_access_key_with_a_stray_line_break_is_a_typed_error_and_no_panic() {
     }
     assert_eq!(rig.seen(), 0);
 }
+
+#[tokio::test]
+async fn what_asks_for_no_answer_or_cannot_be_written_or_is_said_twice_is_refused_by_name() {
+    struct Unwritable;
+    impl serde::Serialize for Unwritable {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(serde::ser::Error::custom("secret-mark"))
+        }
+    }
+    let rig = Rig::answering([Reply::ok()]).await;
+    let error = rig.post_with(|call| call.json(&Unwritable)).await.unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("body")));
+    assert!(!format!("{error} {error:?}").contains("secret-mark"));
+    let client = rig.builder().api_id("abc123").build().unwrap();
+    let tunnel = client.request(&CallContext::root(), http::Method::CONNECT, "/orders");
+    assert_eq!(tunnel.send().await.unwrap_err().field(), Some("method"));
+    let call = client.post(&CallContext::root(), "/orders").header("x-apigw-api-id", "other");
+    assert_eq!(call.send().await.unwrap_err().field(), Some("x-apigw-api-id"));
+    assert_eq!(rig.seen(), 0);
+}
+
+#[tokio::test]
+async fn the_limits_on_urls_and_on_kept_bodies_are_the_ones_that_were_set() {
+    let page = "x".repeat(100);
+    let rig = Rig::answering([Reply::json(404, page.clone())]).await;
+    let client = rig.builder().url_limit(100).error_body_limit(10).build().unwrap();
+    let error = client.get(&CallContext::root(), "/orders").query("q", &page).send().await.unwrap_err();
+    assert_eq!((error.kind(), rig.seen()), (ErrorKind::TooLarge, 0));
+    let error = client.get(&CallContext::root(), "/orders").query("q", "x").send().await.unwrap_err();
+    assert_eq!((error.body(), rig.seen()), (&page.as_bytes()[..10], 1));
+    let error = rig.post_with(|call| call.query("q", &page)).await.unwrap_err();
+    assert_eq!(error.body(), page.as_bytes());
+}
+
+#[test]
+fn an_address_for_another_host_than_the_base_url_s_is_refused() {
+    let builder = builder("https://api.example.test/prod");
+    let elsewhere = builder.resolve("other.example.test", "127.0.0.1:443".parse().unwrap());
+    assert_eq!(elsewhere.build().unwrap_err().field(), Some("resolve"));
+}

@@ -48,3 +48,21 @@ fn what_calls_are_made_of_crosses_threads() {
     let client = crate::rig::builder("https://api.example.test").build().unwrap();
     sent(client.get(&CallContext::root(), "/").send());
 }
+
+#[tokio::test]
+async fn a_caller_that_is_run_again_sends_the_keys_that_follow_from_its_own() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let client = rig.client();
+    let again = || callee::accept([("x-hop-count", "1"), ("x-idempotency-key", "order-7")]).unwrap();
+    for (context, label) in [(again(), "charge"), (again(), "charge"), (again(), "ship")] {
+        client.post(&context, "/orders").idempotency_key_for(label).send().await.unwrap();
+    }
+    let keys: Vec<_> =
+        rig.attempts().iter().map(|a| a.header("x-idempotency-key").unwrap().to_owned()).collect();
+    assert_eq!(keys[0], again().derive_key("charge").unwrap().as_str());
+    assert_eq!((keys[0] == keys[1], keys[0] == keys[2]), (true, false), "{keys:?}");
+    let call = client.post(&CallContext::root(), "/orders").idempotency_key_for("charge");
+    let error = call.send().await.unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::Configuration, Some("idempotency_key")));
+    assert_eq!(rig.seen(), 3);
+}

@@ -143,3 +143,16 @@ fn every_class_has_a_kind_and_the_table_in_the_docs_says_which() {
         assert_eq!(&format!("{:?}", ErrorKind::of_class(class)), kind, "{name}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_is_no_text_is_told_with_its_size_and_its_request_s_id() {
+    let rig =
+        Rig::answering([Reply::status(200).body("grüße"), Reply::status(200).body(vec![0xffu8, 0xfe])]).await;
+    let answer = rig.post().await.unwrap();
+    let id = "00000000-0000-4000-8000-000000000001";
+    assert_eq!((answer.text().unwrap(), answer.request_id()), ("grüße", Some(id)));
+    let error = rig.post().await.unwrap().text().map(str::to_owned).unwrap_err();
+    assert_eq!((error.kind(), error.status().unwrap().as_u16()), (ErrorKind::Decode, 200));
+    assert!(error.to_string().contains("(2 bytes, no content type) is not UTF-8 text"), "{error}");
+    assert!(error.may_have_committed());
+}

@@ -164,3 +164,17 @@ async fn nothing_asks_for_a_compressed_answer_and_a_bodiless_post_says_so() {
     assert_eq!(attempt.header("accept-encoding"), None);
     assert_eq!(attempt.header("content-length"), Some("0"));
 }
+
+#[tokio::test]
+async fn a_context_s_trace_rides_along_as_it_was_given() {
+    let rig = Rig::answering([Reply::unavailable(), Reply::ok()]).await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let context = CallContext::root().with_traceparent(parent).with_tracestate("congo=t61rcWkgMzE,rojo=1");
+    rig.client().post(&context, "/orders").send().await.unwrap();
+    let attempts = rig.attempts();
+    assert_eq!(attempts.len(), 2);
+    for attempt in attempts {
+        assert_eq!(attempt.header("traceparent"), Some(parent));
+        assert_eq!(attempt.header("tracestate"), Some("congo=t61rcWkgMzE,rojo=1"));
+    }
+}

@@ -3,7 +3,7 @@
 use crate::rig::{KEY_ID, REGION, Rig, SECRET, TOKEN};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
-use aws_credential_types::provider::{ProvideCredentials, future};
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
 use eastwest::testing::{FakeGateway, Reply};
 use eastwest::{CallContext, Error, ErrorKind, Response, ServiceClient, StopReason, UserToken};
 use eastwest::{UserTokenFuture, UserTokenSource};
@@ -341,4 +341,21 @@ async fn a_401_of_which_neither_side_can_be_renewed_ends_in_the_call_s_time() {
         (ErrorKind::Unauthorized, Some(StopReason::RecoveryUsed))
     );
     assert!(error.elapsed() <= Duration::from_secs(10), "{:?}", error.elapsed());
+}
+
+#[tokio::test]
+async fn region_and_credentials_are_those_of_an_aws_configuration_where_it_has_them() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let keys = Credentials::new(KEY_ID, SECRET, Some(TOKEN.to_owned()), None, "test");
+    let config = aws_config::SdkConfig::builder()
+        .region(aws_config::Region::new(REGION))
+        .credentials_provider(SharedCredentialsProvider::new(keys))
+        .build();
+    let over =
+        |config| ServiceClient::from_aws_config(rig.gateway.base_url(), config).ambient(rig.clock.clone());
+    over(&config).build().unwrap().get(&CallContext::root(), "/orders").send().await.unwrap();
+    assert_eq!(rig.attempts().len(), 1);
+    let empty = aws_config::SdkConfig::builder().build();
+    assert_eq!(over(&empty).build().unwrap_err().field(), Some("region"));
+    assert_eq!(over(&empty).region(REGION).build().unwrap_err().field(), Some("credentials"));
 }

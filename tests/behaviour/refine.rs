@@ -68,3 +68,24 @@ async fn a_stop_keeps_the_row_and_ends_the_call() {
     assert_eq!((rig.seen(), error.kind()), (1, ErrorKind::Unavailable));
     assert_eq!(error.stop_reason(), Some(StopReason::NotRetryable));
 }
+
+#[tokio::test]
+async fn a_call_s_own_classifier_goes_before_the_client_s_which_is_asked_where_it_says_nothing() {
+    let rig = Rig::answering([Reply::json(409, "{}"), Reply::ok()]).await;
+    let client = rig.builder().classifier(|seen| match seen.status {
+        StatusCode::CONFLICT | StatusCode::SERVICE_UNAVAILABLE => Verdict::Stop,
+        _ => Verdict::Defer,
+    });
+    let client = client.build().unwrap();
+    let call = || client.post(&CallContext::root(), "/orders");
+    let busy = |seen: &eastwest::Sighting<'_>| match seen.status {
+        StatusCode::CONFLICT => Verdict::Class(Class::Unavailable),
+        _ => Verdict::Defer,
+    };
+    call().classifier(busy).send().await.unwrap();
+    assert_eq!(rig.seen(), 2);
+    rig.gateway.script("ANY", "/orders", [Reply::unavailable(), Reply::json(409, "{}"), Reply::ok()]);
+    call().classifier(busy).send().await.unwrap_err();
+    call().send().await.unwrap_err();
+    assert_eq!(rig.seen(), 4);
+}

@@ -238,3 +238,16 @@ async fn a_used_up_quota_is_not_waited_for() {
     assert_eq!(rig.post().await.unwrap_err().kind(), ErrorKind::Quota);
     assert_eq!((rig.seen(), rig.waits()), (1, vec![]));
 }
+
+#[tokio::test]
+async fn how_often_a_500_and_a_502_are_retried_is_set_for_each_by_itself() {
+    for (status, server_errors, bad_gateways, sent) in
+        [(500, 0, 3, 1), (500, 1, 0, 2), (502, 3, 0, 1), (502, 0, 2, 3), (503, 0, 0, 4)]
+    {
+        let rig = Rig::answering([Reply::json(status, "{}")]).await;
+        let builder = rig.builder().server_error_retries(server_errors).bad_gateway_retries(bad_gateways);
+        let call = builder.build().unwrap().get(&CallContext::root(), "/orders");
+        call.send().await.unwrap_err();
+        assert_eq!(rig.seen(), sent, "{status}: {server_errors} and {bad_gateways}");
+    }
+}

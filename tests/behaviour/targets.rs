@@ -193,3 +193,12 @@ async fn an_ipv6_literal_and_a_port_are_signed_as_they_are_sent() {
     let verification = verify(&request, &settings, clock.wall());
     assert!(verification.is_valid(), "{}", verification.explain());
 }
+
+#[tokio::test]
+async fn a_slash_at_the_end_and_pairs_given_together_are_sent_and_signed() {
+    let rig = rig_for("/orders/7/").await;
+    let call = rig.client().head(&CallContext::root(), "/orders").segment(7).trailing_slash();
+    call.query_pairs([("id", 2), ("id", 1)]).query("q", "x").send().await.unwrap();
+    let attempt = rig.attempts().pop().unwrap();
+    assert_eq!((attempt.method(), attempt.target()), ("HEAD", "/prod/orders/7/?id=2&id=1&q=x"));
+}

@@ -5,7 +5,7 @@ use eastwest::policy::backoff::Backoff;
 use eastwest::policy::profile::Profile;
 use eastwest::testing::Reply;
 use eastwest::{CallContext, ErrorKind, StopReason};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[test]
 fn all_default_times_are_finite_and_the_attempts_fit_the_total() {
@@ -104,4 +104,39 @@ async fn a_context_s_deadline_bounds_the_call() {
     let call = builder(rig.gateway.base_url()).build().unwrap().get(&wall, "/orders");
     let error = call.send().await.unwrap_err();
     assert_eq!((rig.seen(), error.stop_reason()), (0, Some(StopReason::TimeBudgetExhausted)));
+}
+
+#[tokio::test]
+async fn a_lambda_s_own_deadline_bounds_the_call_and_a_reserve_is_kept_before_it() {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+    let rig = Rig::answering([Reply::ok()]).await;
+    let (passed, far) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 200 * YEAR);
+    for (deadline, reserve, seen) in
+        [(passed, Duration::ZERO, 0), (far, 300 * YEAR, 0), (far, Duration::ZERO, 1)]
+    {
+        let client = rig.builder().deadline_reserve(reserve).build().unwrap();
+        let context = CallContext::root().with_lambda_deadline(deadline);
+        let error = client.get(&context, "/orders").send().await.err();
+        let expected = (seen == 0).then_some(StopReason::TimeBudgetExhausted);
+        assert_eq!((rig.seen(), error.and_then(|error| error.stop_reason())), (seen, expected));
+    }
+}
+
+#[tokio::test]
+async fn a_call_takes_its_times_from_a_profile_of_its_own() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let client = eastwest::ServiceClient::builder(rig.gateway.base_url())
+        .region(crate::rig::REGION)
+        .static_credentials(crate::rig::KEY_ID, crate::rig::SECRET, Some(crate::rig::TOKEN))
+        .ambient(rig.clock.clone())
+        .build()
+        .unwrap();
+    let call = || client.get(&CallContext::root(), "/orders");
+    call().profile(Profile::background()).send().await.unwrap();
+    call().send().await.unwrap();
+    let told: Vec<_> =
+        rig.attempts().iter().map(|a| a.header("x-time-budget-ms").unwrap().to_owned()).collect();
+    let times = [Profile::background(), Profile::standard()].map(|profile| profile.attempt_timeout());
+    assert_eq!(told, times.map(|time| time.as_millis().to_string()));
+    assert_ne!(told[0], told[1]);
 }
