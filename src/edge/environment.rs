@@ -43,6 +43,7 @@ fn read(variable: impl Fn(&str) -> Option<String>) -> provider::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edge::peer::in_own_process;
     use std::error::Error;
 
     fn from(variables: &[(&str, &str)]) -> provider::Result {
@@ -83,5 +84,26 @@ mod tests {
         assert_eq!(missing(&[]), "AWS_ACCESS_KEY_ID is not set");
         assert_eq!(missing(&[("AWS_ACCESS_KEY_ID", "  ")]), "AWS_ACCESS_KEY_ID is not set");
         assert_eq!(missing(&[("AWS_ACCESS_KEY_ID", "a")]), "AWS_SECRET_ACCESS_KEY is not set");
+    }
+
+    const NAMES: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+    const ID: &str = "AKIDOFTHISPROCESS";
+
+    #[tokio::test]
+    #[ignore = "run by a test below, in a process with credentials in its environment"]
+    async fn they_are_found() {
+        if std::env::var(NAMES[0]).is_ok_and(|id| id == ID) {
+            let found = EnvironmentCredentials.provide_credentials().await.unwrap();
+            let found = [found.access_key_id(), found.secret_access_key(), found.session_token().unwrap()];
+            assert_eq!(found, [ID, "its-secret", "its-token"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_process_was_given_is_what_is_provided() {
+        let given: Vec<_> = NAMES.into_iter().zip([ID, "its-secret", "its-token"]).collect();
+        assert!(in_own_process(&format!("{}::they_are_found", module_path!()), &given).await);
+        let swapped: Vec<_> = NAMES.into_iter().zip([ID, "its-token", "its-secret"]).collect();
+        assert!(!in_own_process(&format!("{}::they_are_found", module_path!()), &swapped).await);
     }
 }

@@ -109,7 +109,11 @@ pub(crate) async fn in_own_process(test: &str, environment: &[(&str, &str)]) -> 
     let (_, test) = test.split_once("::").unwrap();
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored"]).env_clear().envs(environment.iter().copied());
+    // Where coverage is measured, that of the process is told there too, and not left beside the sources.
+    command.envs(std::env::var_os(PROFILE).map(|file| (PROFILE, file)));
     let output = command.output().await.unwrap();
     // A name that is no test's would pass.
     output.status.success() && String::from_utf8(output.stdout).unwrap().contains("1 passed")
 }
+
+const PROFILE: &str = "LLVM_PROFILE_FILE";
