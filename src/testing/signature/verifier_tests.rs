@@ -6,6 +6,7 @@ use crate::testing::signature::verdict::Verdict;
 use crate::testing::signature::verifier::verify;
 use crate::testing::wire::http::RawRequest;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 fn settings() -> VerifierSettings {
@@ -254,6 +255,42 @@ fn encoded() -> impl Strategy<Value = String> {
         // The signer reads queries as UTF-8.
         String::from_utf8_lossy(&bytes).bytes().map(one).collect()
     })
+}
+
+#[test]
+fn every_reason_is_told_in_words_of_its_own_and_with_what_was_found() {
+    let found = || "found-mark".to_owned();
+    let with_what_was_found = [
+        Verdict::AlgorithmUnsupported(found()),
+        Verdict::AmzHeaderNotSigned(found()),
+        Verdict::AuthorizationIncomplete(vec!["found-mark"]),
+        Verdict::DateMalformed(found()),
+        Verdict::ScopeMismatch(found()),
+        Verdict::SignedHeaderAbsent(found()),
+    ];
+    let plain = [
+        Verdict::AuthorizationMalformed,
+        Verdict::AuthorizationMissing,
+        Verdict::BodyHashMismatch,
+        // A key that is in the wrong place may be the secret one.
+        Verdict::CredentialMalformed(found()),
+        Verdict::HostNotSigned,
+        Verdict::KeyRevoked { session: true },
+        Verdict::KeyUnknown,
+        Verdict::NotChecked,
+        Verdict::SignatureMismatch,
+        Verdict::SignedHeadersUnordered,
+        Verdict::TokenMismatch,
+        Verdict::UnsignedPayloadRefused,
+        Verdict::Valid,
+    ];
+    for (verdicts, is_told) in [(&with_what_was_found[..], true), (&plain[..], false)] {
+        for verdict in verdicts {
+            assert_eq!(verdict.to_string().contains("found-mark"), is_told, "{verdict}");
+        }
+    }
+    let told: BTreeSet<_> = with_what_was_found.iter().chain(&plain).map(ToString::to_string).collect();
+    assert_eq!(told.len(), 19);
 }
 
 proptest! {
