@@ -1,9 +1,9 @@
 //! Clocks and dice that are turned by hand, for the tests of this layer.
 
-use crate::edge::ambient::Ambient;
+use crate::edge::ambient::{Ambient, System};
 use crate::policy::moment::{Draw, Moment, some_moment};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 /// Time that stands still until it is moved.
@@ -52,5 +52,30 @@ impl Ambient for Hand {
 
     fn sleep(&self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::pending())
+    }
+}
+
+/// The runtime's own time, which a test may have paused, and a wall clock that goes with it: the process's own would run on
+/// meanwhile, and limits go by whichever clock is ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runtime;
+
+impl Ambient for Runtime {
+    fn now(&self) -> Moment {
+        static ORIGIN: LazyLock<Moment> = LazyLock::new(some_moment);
+        let monotonic = System.now().monotonic;
+        let wall = match monotonic.checked_duration_since(ORIGIN.monotonic) {
+            Some(after) => ORIGIN.wall + after,
+            None => ORIGIN.wall - ORIGIN.monotonic.duration_since(monotonic),
+        };
+        Moment { monotonic, wall }
+    }
+
+    fn draw(&self) -> Draw {
+        System.draw()
+    }
+
+    fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        System.sleep(wait)
     }
 }

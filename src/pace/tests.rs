@@ -1,7 +1,7 @@
 //! The pace on paused time: who waits for how long, and what a dropped future gives back.
 
 use super::*;
-use crate::edge::ambient::System;
+use crate::edge::hand::Runtime;
 use crate::policy::moment::some_moment;
 use std::sync::Arc;
 use tokio::task::{JoinHandle, JoinSet, yield_now};
@@ -9,15 +9,15 @@ use tokio::task::{JoinHandle, JoinSet, yield_now};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn budget(total: Duration) -> TimeBudget {
-    TimeBudget::new(System.now().monotonic, total, None, Duration::ZERO)
+    TimeBudget::new(Runtime.now().monotonic, total, None, Duration::ZERO)
 }
 
 fn pace(rate: Option<RateLimit>, in_flight: Option<u32>) -> Arc<Pace> {
-    Arc::new(Pace::new(rate, in_flight, System.now()))
+    Arc::new(Pace::new(rate, in_flight, Runtime.now()))
 }
 
 async fn admit(pace: &Pace, total: Duration, priority: Priority) -> Result<Slot<'_>, Late> {
-    pace.admit(&System, budget(total), priority).await
+    pace.admit(&Runtime, budget(total), priority).await
 }
 
 /// Sends one attempt, which takes so long, and answers when it began.
@@ -25,39 +25,39 @@ fn attempt(pace: &Arc<Pace>, priority: Priority, takes: Duration) -> JoinHandle<
     let pace = Arc::clone(pace);
     tokio::spawn(async move {
         let mut slot = admit(&pace, SECOND * 600, priority).await.unwrap_or_else(|late| panic!("{late:?}"));
-        slot.sends(System.now());
-        let began = System.now();
-        System.sleep(takes).await;
+        slot.sends(Runtime.now());
+        let began = Runtime.now();
+        Runtime.sleep(takes).await;
         drop(slot);
         began
     })
 }
 
 fn available(pace: &Pace) -> u32 {
-    pace.rests(System.now()).0
+    pace.rests(Runtime.now()).0
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_fits_is_waited_and_one_that_does_not_ends_at_once() {
     let pace = pace(Some(RateLimit::per_second(1)), None);
-    let start = System.now();
+    let start = Runtime.now();
     admit(&pace, SECOND, Priority::Normal)
         .await
         .unwrap_or_else(|late| panic!("{late:?}"))
-        .sends(System.now());
+        .sends(Runtime.now());
     let late = admit(&pace, SECOND / 2, Priority::Normal).await.err();
-    assert_eq!((late, System.now().monotonic), (Some(Late::Rate(SECOND)), start.monotonic));
+    assert_eq!((late, Runtime.now().monotonic), (Some(Late::Rate(SECOND)), start.monotonic));
     admit(&pace, SECOND * 2, Priority::Normal)
         .await
         .unwrap_or_else(|late| panic!("{late:?}"))
-        .sends(System.now());
-    assert_eq!(System.now().monotonic - start.monotonic, SECOND);
+        .sends(Runtime.now());
+    assert_eq!(Runtime.now().monotonic - start.monotonic, SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_start_one_by_one_and_the_more_important_first() {
     let pace = pace(Some(RateLimit::per_second(1)), None);
-    let start = System.now();
+    let start = Runtime.now();
     let mut calls = Vec::new();
     for priority in [Priority::Critical, Priority::Bulk, Priority::Bulk, Priority::Normal, Priority::Critical]
     {
@@ -74,7 +74,7 @@ async fn those_who_wait_start_one_by_one_and_the_more_important_first() {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_waiting_calls_start_at_the_rate_and_none_is_forgotten() {
     let pace = pace(Some(RateLimit::per_second(100).burst(1)), None);
-    let start = System.now();
+    let start = Runtime.now();
     let mut calls = JoinSet::new();
     for number in 0..1_000 {
         let pace = Arc::clone(&pace);
@@ -82,8 +82,8 @@ async fn a_thousand_waiting_calls_start_at_the_rate_and_none_is_forgotten() {
         calls.spawn(async move {
             let mut slot =
                 admit(&pace, SECOND * 60, priority).await.unwrap_or_else(|late| panic!("{late:?}"));
-            slot.sends(System.now());
-            System.now().monotonic
+            slot.sends(Runtime.now());
+            Runtime.now().monotonic
         });
     }
     let mut began = calls.join_all().await;
@@ -98,17 +98,17 @@ async fn a_future_that_is_dropped_while_it_waits_leaves_the_line_and_takes_nothi
     attempt(&pace, Priority::Normal, Duration::ZERO).await.unwrap();
     let waiting = attempt(&pace, Priority::Critical, Duration::ZERO);
     yield_now().await;
-    assert_eq!(pace.rate.as_ref().unwrap().lock().wait(System.now(), Priority::Bulk), SECOND * 2);
+    assert_eq!(pace.rate.as_ref().unwrap().lock().wait(Runtime.now(), Priority::Bulk), SECOND * 2);
     waiting.abort();
     waiting.await.unwrap_err();
-    assert_eq!(pace.rate.as_ref().unwrap().lock().wait(System.now(), Priority::Bulk), SECOND);
+    assert_eq!(pace.rate.as_ref().unwrap().lock().wait(Runtime.now(), Priority::Bulk), SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_stood_behind_those_that_left_waits_no_longer_than_without_them() {
     let pace = pace(Some(RateLimit::per_second(1)), None);
     attempt(&pace, Priority::Normal, Duration::ZERO).await.unwrap();
-    let start = System.now();
+    let start = Runtime.now();
     let mut calls = Vec::new();
     for _ in 0..5 {
         calls.push(attempt(&pace, Priority::Normal, Duration::ZERO));
@@ -130,12 +130,12 @@ async fn a_token_of_what_was_not_sent_goes_back_and_one_of_what_was_does_not() {
     drop(slot().await);
     assert_eq!(available(&pace), 4);
     let mut unsigned = slot().await;
-    unsigned.sends(System.now());
+    unsigned.sends(Runtime.now());
     unsigned.unsent();
     drop(unsigned);
     assert_eq!(available(&pace), 4);
     let mut sent = slot().await;
-    sent.sends(System.now());
+    sent.sends(Runtime.now());
     drop(sent);
     assert_eq!(available(&pace), 3);
     let mut never_sent = slot().await;
@@ -147,7 +147,7 @@ async fn a_token_of_what_was_not_sent_goes_back_and_one_of_what_was_does_not() {
 #[tokio::test(start_paused = true)]
 async fn as_many_as_may_be_are_in_flight_and_the_next_waits_for_a_place() {
     let pace = pace(None, Some(2));
-    let start = System.now();
+    let start = Runtime.now();
     let calls: Vec<_> = (0..4).map(|_| attempt(&pace, Priority::Critical, SECOND)).collect();
     let mut began = Vec::new();
     for call in calls {
@@ -161,9 +161,9 @@ async fn a_place_that_does_not_become_free_is_waited_for_no_longer_than_there_is
     let pace = pace(Some(RateLimit::per_second(10)), Some(1));
     let held = attempt(&pace, Priority::Normal, SECOND * 100);
     yield_now().await;
-    let start = System.now();
+    let start = Runtime.now();
     assert_eq!(admit(&pace, SECOND * 3, Priority::Critical).await.err(), Some(Late::InFlight));
-    assert_eq!((System.now().monotonic - start.monotonic).as_secs(), 3);
+    assert_eq!((Runtime.now().monotonic - start.monotonic).as_secs(), 3);
     assert_eq!(available(&pace), 10, "who waits for a place holds no token");
     held.abort();
     held.await.unwrap_err();
@@ -175,7 +175,7 @@ async fn however_much_bulk_waits_what_is_critical_finds_a_place() {
     let pace = pace(None, Some(10));
     let bulk: Vec<_> = (0..100).map(|_| attempt(&pace, Priority::Bulk, SECOND * 10)).collect();
     yield_now().await;
-    let start = System.now();
+    let start = Runtime.now();
     let normal: Vec<_> = (0..100).map(|_| attempt(&pace, Priority::Normal, SECOND * 10)).collect();
     yield_now().await;
     let critical = attempt(&pace, Priority::Critical, SECOND);
@@ -188,7 +188,7 @@ async fn however_much_bulk_waits_what_is_critical_finds_a_place() {
 #[tokio::test(start_paused = true)]
 async fn of_a_single_place_critical_is_the_next_holder_whoever_else_waits() {
     let pace = pace(None, Some(1));
-    let start = System.now();
+    let start = Runtime.now();
     let mut calls = Vec::new();
     for priority in [Priority::Bulk, Priority::Bulk, Priority::Normal, Priority::Critical] {
         calls.push(attempt(&pace, priority, SECOND));

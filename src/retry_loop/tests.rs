@@ -5,8 +5,9 @@ mod restraint;
 use super::*;
 use crate::context::{CallContext, IdempotencyKey};
 use crate::edge::Shown;
-use crate::edge::ambient::{Ambient, System};
+use crate::edge::ambient::Ambient;
 use crate::edge::base_url::BaseUrl;
+use crate::edge::hand::Runtime;
 use crate::edge::kept::Kept;
 use crate::edge::own_headers::OwnHeaders;
 use crate::edge::path::Path;
@@ -45,7 +46,7 @@ struct World {
 
 impl Ambient for World {
     fn now(&self) -> Moment {
-        System.now()
+        Runtime.now()
     }
 
     fn draw(&self) -> Draw {
@@ -54,7 +55,7 @@ impl Ambient for World {
 
     fn sleep(&self, wait: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'static>> {
         self.waits.lock().unwrap().push(wait);
-        System.sleep(wait)
+        Runtime.sleep(wait)
     }
 }
 
@@ -73,7 +74,7 @@ impl Exchange for Fake {
     type Identity = ();
 
     async fn identity(&self, _: &Order, within: Duration) -> Result<(), Error> {
-        System.sleep(self.identity_takes.min(within)).await;
+        Runtime.sleep(self.identity_takes.min(within)).await;
         if self.no_identity || self.identity_takes > within {
             return Err(Error::of(ErrorKind::Credentials, None, "no credentials".into()));
         }
@@ -96,7 +97,7 @@ impl Exchange for Fake {
         let lost = |how| Shown::Lost { how, thawed: false, cause: cause() };
         let shown = match step.unwrap() {
             Step::Answer(status, headers) => {
-                System.sleep(self.takes).await;
+                Runtime.sleep(self.takes).await;
                 let named = headers.iter().map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
                 Shown::Answered {
                     status: StatusCode::from_u16(status).unwrap(),
@@ -107,7 +108,7 @@ impl Exchange for Fake {
                 }
             }
             Step::Hang => {
-                System.sleep(timeout).await;
+                Runtime.sleep(timeout).await;
                 lost(Loss::TimedOut)
             }
             Step::Lose => lost(Loss::Connection),
@@ -117,7 +118,7 @@ impl Exchange for Fake {
                 cause: cause(),
             },
         };
-        let now = System.now();
+        let now = Runtime.now();
         Ok(Seen {
             shown,
             sent: now,
@@ -325,7 +326,7 @@ async fn enormous_hints_saturate() {
 #[tokio::test(start_paused = true)]
 async fn the_context_s_deadline_bounds_the_call_too() {
     let mut rig = Rig::new([Step::Hang]);
-    rig.bounds.deadline = System.now().monotonic.checked_add(Duration::from_millis(300));
+    rig.bounds.deadline = Runtime.now().monotonic.checked_add(Duration::from_millis(300));
     let error = rig.call().await.unwrap_err();
     assert_eq!(rig.timeouts(), [300]);
     assert_eq!(error.elapsed(), Duration::from_millis(300));
@@ -334,7 +335,7 @@ async fn the_context_s_deadline_bounds_the_call_too() {
 #[tokio::test(start_paused = true)]
 async fn a_call_without_time_sends_nothing() {
     let mut rig = Rig::new([OK]);
-    rig.bounds.deadline = Some(System.now().monotonic);
+    rig.bounds.deadline = Some(Runtime.now().monotonic);
     let error = rig.call().await.unwrap_err();
     assert_eq!(rig.sent(), 0);
     assert_eq!(
@@ -452,7 +453,7 @@ async fn a_probe_that_is_dropped_gives_its_slot_back() {
     rig.terms.max_attempts = 1;
     rig.call().await.unwrap_err();
     assert_eq!(rig.gates.circuit.state(), State::Open);
-    System.sleep(Duration::from_secs(4)).await;
+    Runtime.sleep(Duration::from_secs(4)).await;
     assert!(tokio::time::timeout(Duration::from_millis(10), rig.call()).await.is_err());
     rig.call().await.unwrap();
     assert_eq!(rig.gates.circuit.state(), State::Closed);
@@ -465,7 +466,7 @@ async fn a_probe_that_ends_neutral_leaves_its_slot_free() {
         let mut rig = Rig::new([UNAVAILABLE, probe, OK]).with_breaker(settings);
         rig.terms.max_attempts = 1;
         rig.call().await.unwrap_err();
-        System.sleep(Duration::from_secs(4)).await;
+        Runtime.sleep(Duration::from_secs(4)).await;
         rig.call().await.unwrap_err();
         assert_eq!(rig.gates.circuit.state(), State::HalfOpen);
         rig.call().await.unwrap();
@@ -479,7 +480,7 @@ async fn a_probe_without_credentials_or_without_time_leaves_its_slot_free() {
         Rig::new([UNAVAILABLE, OK]).with_breaker(BreakerSettings::default().with_failures_in_row(1));
     rig.terms.max_attempts = 1;
     rig.call().await.unwrap_err();
-    System.sleep(Duration::from_secs(4)).await;
+    Runtime.sleep(Duration::from_secs(4)).await;
     rig.fake.no_identity = true;
     assert_eq!(rig.call().await.unwrap_err().kind(), ErrorKind::Credentials);
     rig.fake.no_identity = false;
@@ -497,7 +498,7 @@ async fn of_fifty_callers_at_once_one_probes_and_the_rest_are_told_to_come_back(
         Rig::new([UNAVAILABLE, Step::Hang]).with_breaker(BreakerSettings::default().with_failures_in_row(1));
     rig.terms.max_attempts = 1;
     rig.call().await.unwrap_err();
-    System.sleep(Duration::from_secs(4)).await;
+    Runtime.sleep(Duration::from_secs(4)).await;
     let rig = Arc::new(rig);
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {
