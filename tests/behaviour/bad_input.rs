@@ -191,3 +191,14 @@ fn an_address_for_another_host_than_the_base_url_s_is_refused() {
     let elsewhere = builder.resolve("other.example.test", "127.0.0.1:443".parse().unwrap());
     assert_eq!(elsewhere.build().unwrap_err().field(), Some("resolve"));
 }
+
+#[tokio::test]
+async fn a_thousand_headers_are_sent_and_one_more_is_refused() {
+    let rig = Rig::answering([Reply::ok()]).await;
+    let with =
+        |count: usize| rig.post_with(move |call| (0..count).fold(call, |call, _| call.header("x-a", "")));
+    assert!(with(1_000).await.is_ok());
+    let error = with(1_001).await.unwrap_err();
+    assert_eq!((error.kind(), error.field()), (ErrorKind::TooLarge, Some("header")));
+    assert_eq!(rig.seen(), 1);
+}
