@@ -480,6 +480,24 @@ mod tests {
     }
 
     #[test]
+    fn the_headers_that_the_protocol_sets_are_nobody_else_s() {
+        let foreign = headers(&[
+            ("authorization", "foreign"),
+            ("host", "foreign"),
+            ("x-amz-content-sha256", "foreign"),
+            ("x-amz-date", "foreign"),
+            ("x-amz-security-token", "foreign"),
+        ]);
+        let signer = signer();
+        let hash = signer.body_hash(b"");
+        let signed =
+            signer.sign(&Method::GET, &target("/", &[]), foreign, &hash, &keys(None), suite_time()).unwrap();
+        assert_eq!(names(&signed), "host;x-amz-date");
+        assert_eq!(signed.headers().len(), 2);
+        assert!(signed.headers().values().all(|value| value != "foreign"));
+    }
+
+    #[test]
     fn a_later_attempt_carries_a_later_time_and_another_signature() {
         let signer = signer();
         let hash = signer.body_hash(b"");
@@ -566,6 +584,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_longer_than_the_room_that_is_made_at_first_is_signed_whole() {
+        let long = |letter: char, length| letter.to_string().repeat(length);
+        let (path, value, token) = (format!("/{}", long('p', 700)), long('v', 2_000), long('t', 2_000));
+        let names: Vec<_> = ('a'..='f').map(|letter| format!("x-amz-{}", long(letter, 60))).collect();
+        let (mut template, mut listed) = (HeaderMap::new(), Vec::new());
+        for name in &names {
+            template.insert(HeaderName::try_from(name).unwrap(), HeaderValue::from_static("1"));
+            listed.push((name.as_str(), "1"));
+        }
+        let (signer, keys) = (signer(), keys(Some(&token)));
+        for query in [&[][..], &[("q", value.as_str())]] {
+            let target = target(&path, query);
+            let hash = signer.body_hash(b"");
+            let signed =
+                signer.sign(&Method::GET, &target, template.clone(), &hash, &keys, suite_time()).unwrap();
+            let expected = second_opinion(&Method::GET, &target, &listed, b"", &keys, suite_time());
+            assert_eq!(signature(&signed), expected);
+        }
+    }
+
+    #[test]
     fn every_method_is_signed_with_the_hash_of_the_body_that_is_sent() {
         let signer = signer();
         for method in [Method::GET, Method::POST, Method::DELETE, Method::PUT, Method::PATCH, Method::HEAD] {
@@ -600,6 +639,11 @@ mod tests {
                 authorization(&signed).contains(&format!("/20150830/eu-central-1/{service}/aws4_request,"))
             );
         }
+    }
+
+    #[test]
+    fn a_signer_tells_the_region_and_the_service_that_it_signs_for() {
+        assert_eq!(signer().scope(), ("eu-central-1", "execute-api"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The loop over a fake exchange on paused time: no socket, no real wait.
 
+mod fleet;
 mod restraint;
 
 use super::*;
@@ -343,6 +344,14 @@ async fn a_call_without_time_sends_nothing() {
         (ErrorKind::Timeout, Some(StopReason::TimeBudgetExhausted))
     );
     assert!(!error.may_have_committed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_time_asks_for_no_credentials() {
+    let mut rig = Rig::new([OK]);
+    rig.fake.no_identity = true;
+    rig.bounds.deadline = Some(Runtime.now().monotonic);
+    assert_eq!(rig.call().await.unwrap_err().stop_reason(), Some(StopReason::TimeBudgetExhausted));
 }
 
 #[tokio::test(start_paused = true)]

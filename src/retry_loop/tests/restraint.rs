@@ -23,6 +23,22 @@ async fn the_rate_limit_is_asked_before_every_attempt_and_after_the_wait_of_a_re
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_attempt_is_admitted_by_the_priority_of_its_call() {
+    for (priority, waits) in [(Priority::Critical, vec![]), (Priority::Bulk, vec![100])] {
+        let mut rig = paced([OK], RateLimit::per_second(10), 1);
+        rig.bounds.priority = Priority::Critical;
+        for _ in 0..6 {
+            rig.call().await.unwrap();
+        }
+        rig.bounds.priority = priority;
+        for _ in 0..2 {
+            rig.call().await.unwrap();
+        }
+        assert_eq!(rig.waits(), waits, "{priority:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_is_admitted_too_late_sends_nothing_and_says_when_to_come_back() {
     let mut rig = paced([OK], one_a_second(), 1);
     rig.call().await.unwrap();
