@@ -132,3 +132,12 @@ async fn what_is_said_of_a_call_is_said_within_its_span_abandoned_or_refused_for
     assert!(told.iter().any(|line| line.contains("every callee refuses")), "{told:?}");
     assert_eq!(diary.lines(" in nothing"), [""; 0]);
 }
+
+#[tokio::test]
+async fn a_retry_is_said_within_the_span_of_its_call() {
+    let _alone = ALONE.lock().await;
+    let diary = Diary::default();
+    let _guard = tracing::subscriber::set_default(registry().with(diary.clone()));
+    post(&gateway([Reply::unavailable(), Reply::ok()])).await;
+    assert_eq!(diary.lines(" in "), ["503 in call"]);
+}
