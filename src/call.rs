@@ -16,7 +16,7 @@ use crate::policy::refine::{Sighting, Verdict};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::settings::Overrides;
-use crate::shared::{Shared, unkeyed as no_key};
+use crate::shared::{Afterlife, Shared, unkeyed as no_key};
 use crate::template::{Draft, checked_header};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -319,8 +319,8 @@ impl Call {
         let Profile { total_timeout, min_attempt_time, .. } = settings.profile;
         let time = TimeBudget::new(start, total_timeout, deadline, min_attempt_time);
         let departure = Departure { start, time, hop_limit: draft.context.next_hop().err() };
-        let order = draft.into_order(&shared, settings, key, (by_reference, origin))?;
-        Ok((Flight { shared, order, terms }, departure))
+        let order = draft.into_order(&shared, settings, key)?;
+        Ok((Flight { shared, order, terms, afterlife: Afterlife { by_reference, origin } }, departure))
     }
 
     fn overrides(&mut self) -> &mut Overrides {

@@ -70,7 +70,7 @@ impl Shared {
     }
 
     /// Keeps with its error what a failed call was, and hands its letter to the sink.
-    pub(crate) async fn bury(&self, mut error: Error, order: Order) -> Error {
+    pub(crate) async fn bury(&self, mut error: Error, order: Order, afterlife: Afterlife) -> Error {
         let query = order.subject.target.query().to_owned();
         let path = self.base.path_below(&order.subject.target).to_owned();
         let mut headers = HeaderMap::with_capacity(order.headers.len());
@@ -92,17 +92,14 @@ impl Shared {
             headers,
             body: order.body,
             hop: order.hop,
-            repeat_safe_by_reference: order.by_reference,
-            origin: order.origin.map(|origin| *origin),
+            repeat_safe_by_reference: afterlife.by_reference,
+            origin: afterlife.origin.map(|origin| *origin),
         }));
         if let (Some(sink), Some(letter)) = (&self.letters.sink, error.dead_letter()) {
             // The reserve before a Lambda's deadline is for this, and for the reply that comes after it.
             let now = self.gates.ambient.now().monotonic;
-            let left = order
-                .subject
-                .context
-                .lambda_deadline()
-                .map(|deadline| deadline.saturating_duration_since(now));
+            let deadline = order.subject.context.lambda_deadline();
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
             deliver(sink, letter, time_to_store(left)).await;
         }
         error
@@ -118,6 +115,12 @@ fn time_to_store(left: Option<Duration>) -> Duration {
 pub(crate) fn unkeyed() -> Error {
     let reason = "the letter has none and may have been carried out: look it up, then allow_unkeyed()";
     Error::configuration("idempotency_key", reason)
+}
+
+/// What a letter tells of a call that its template does not.
+pub(crate) struct Afterlife {
+    pub(crate) by_reference: bool,
+    pub(crate) origin: Option<Box<Origin>>,
 }
 
 /// What is left of a deadline after the letter: enough to write an answer.

@@ -8,7 +8,6 @@ use crate::edge::path::Path;
 use crate::edge::user_token::UserToken;
 use crate::error::Error;
 use crate::error_kind::ErrorKind;
-use crate::intent::Origin;
 use crate::observe::Watch;
 use crate::policy::attempts::StopReason;
 use crate::settings::Settings;
@@ -55,7 +54,6 @@ impl Draft {
         shared: &Shared,
         settings: &Settings,
         key: Option<IdempotencyKey>,
-        (by_reference, origin): (bool, Option<Box<Origin>>),
     ) -> Result<Order, Error> {
         if self.method == Method::CONNECT {
             return Err(Error::configuration("method", "CONNECT asks for a tunnel, not for an answer"));
@@ -86,8 +84,6 @@ impl Draft {
             body: self.body,
             user_token: self.user_token.map(Box::new),
             response_body_limit: settings.response_body_limit,
-            by_reference,
-            origin,
         })
     }
 

@@ -8,7 +8,7 @@ use crate::policy::attempts::{Attempts, Terms};
 use crate::policy::time_budget::TimeBudget;
 use crate::response::Response;
 use crate::retry_loop::Course;
-use crate::shared::Shared;
+use crate::shared::{Afterlife, Shared};
 use crate::story::Story;
 use crate::teller::Teller;
 use crate::template::too_many_hops;
@@ -22,6 +22,7 @@ pub(super) struct Flight {
     pub(super) shared: Arc<Shared>,
     pub(super) order: Order,
     pub(super) terms: Arc<Terms>,
+    pub(super) afterlife: Afterlife,
 }
 
 /// What is of use only as it begins.
@@ -79,6 +80,6 @@ pub(super) fn fly(
             }
         };
         // Boxed, so that a call that succeeds holds nothing of it.
-        Box::pin(async move { Err(flight.shared.bury(error, flight.order).await) }).await
+        Box::pin(async move { Err(flight.shared.bury(error, flight.order, flight.afterlife).await) }).await
     }
 }

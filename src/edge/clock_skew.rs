@@ -37,7 +37,7 @@ impl ClockSkew {
 
     /// As [`measure`] has it, without reading a `Date` again that was read for the answer before.
     pub(crate) fn measure(&self, headers: &HeaderMap, sent: Moment, received: Moment) -> Option<i64> {
-        gap(one_date(headers)?, |date| self.read(date), headers, (sent, received))
+        gap(headers, (sent, received), |date| self.read(date))
     }
 
     fn read(&self, date: &HeaderValue) -> Option<SystemTime> {
@@ -78,19 +78,18 @@ impl ClockSkew {
 /// `None` where it does not tell: no `Date` or more than one, an `Age` (a cache kept the answer), or a round trip of
 /// more than 15 minutes.
 pub(crate) fn measure(headers: &HeaderMap, sent: Moment, received: Moment) -> Option<i64> {
-    gap(one_date(headers)?, read, headers, (sent, received))
+    gap(headers, (sent, received), read)
 }
 
 fn gap(
-    date: &HeaderValue,
-    read: impl FnOnce(&HeaderValue) -> Option<SystemTime>,
     headers: &HeaderMap,
     (sent, received): (Moment, Moment),
+    read: impl FnOnce(&HeaderValue) -> Option<SystemTime>,
 ) -> Option<i64> {
     if headers.contains_key(AGE) || received.since(&sent) > LONGEST_ROUND_TRIP {
         return None;
     }
-    let date = read(date)?;
+    let date = read(one_date(headers)?)?;
     if sent.wall <= date && date <= received.wall {
         return Some(0);
     }

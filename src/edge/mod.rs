@@ -1,11 +1,12 @@
 //! All that touches a socket, a clock or dice.
 //!
-//! To read in order: `order` (with `own_headers`), what all attempts of a call begin from; `base_url` (with `path`), where its URL comes from; `sigv4` (with
-//! `canonical` and `signing_key`), its signature; `credentials` (with `credential_state`, and `environment`, a provider), whose
-//! it is, and `user_token`, for which user; `clock_skew`, when it is made; `transport` (with `pool`, `tls`, `body`, and `sort`,
-//! for what goes wrong), how it is sent. `exchange` (with `recovery`, for what can be put right) joins these to what the loop
-//! asks for, `redact` takes out what nobody may see afterwards, and `kept` holds the rest. `lent` gives the same HTTP client to
-//! the AWS credential chain, `fault` says what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
+//! To read in order: `order` (with `own_headers`), what all attempts of a call begin from; `base_url` (with `path`), where its
+//! URL comes from; `head`, how an attempt's headers are put together; `sigv4` (with `canonical` and `signing_key`), its signature;
+//! `credentials` (with `credential_state`, and `environment`, a provider), whose it is, and `user_token`, for which user;
+//! `clock_skew`, when it is made; `transport` (with `pool`, `tls`, `body`, and `sort`, for what goes wrong), how it is sent.
+//! `exchange` (with `recovery`, for what can be put right) joins these to what the loop asks for, `redact` takes out what nobody
+//! may see afterwards, and `kept` holds the rest. `lent` gives the same HTTP client to the AWS credential chain, `fault` says
+//! what is wrong with a setting, and `ambient` is the ground: the one clock and the dice.
 
 pub(crate) mod ambient;
 #[cfg(feature = "testing")]
@@ -40,7 +41,6 @@ pub(crate) mod seen;
 pub(crate) mod signing_key;
 pub(crate) mod sigv4;
 pub(crate) mod sort;
-
 pub(crate) mod tls;
 pub(crate) mod transport;
 pub(crate) mod user_token;

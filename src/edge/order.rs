@@ -3,7 +3,6 @@
 use crate::edge::own_headers::OwnHeaders;
 use crate::edge::sigv4::BodyHash;
 use crate::edge::user_token::UserToken;
-use crate::intent::Origin;
 use crate::policy::rate_limit::Priority;
 use crate::story::Subject;
 use bytes::Bytes;
@@ -22,8 +21,4 @@ pub(crate) struct Order {
     /// The call's own user token, in place of the client's. Boxed, for few calls have one.
     pub(crate) user_token: Option<Box<UserToken>>,
     pub(crate) response_body_limit: usize,
-    /// For a letter: whether the callee knows a repeat by a reference of its own.
-    pub(crate) by_reference: bool,
-    /// Of a replay: what it inherits from its letter.
-    pub(crate) origin: Option<Box<Origin>>,
 }

@@ -158,6 +158,15 @@ mod tests {
         }
 
         #[test]
+        fn a_plain_text_is_taken_as_what_is_not_plain_would_be(text in "[a-zA-Z0-9/_.%~-]{0,8}") {
+            // No text that begins with a tilde is plain.
+            let rest = text.strip_prefix('/').unwrap_or(&text);
+            let with_tilde = format!("~/{rest}");
+            let slowly = encode_text(PATH, &with_tilde).ok();
+            prop_assert_eq!(encode_text(PATH, &text).ok().map(|plain| format!("~/{plain}")), slowly.map(Cow::into_owned));
+        }
+
+        #[test]
         fn no_text_that_is_taken_holds_a_segment_of_dots_once_it_is_decoded(text in "[./%2eEa]{0,10}") {
             if let Ok(encoded) = encode_text(PATH, &text) {
                 let decoded = percent_encoding::percent_decode_str(&encoded).decode_utf8_lossy().into_owned();

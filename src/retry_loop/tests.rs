@@ -223,8 +223,6 @@ impl Rig {
             body_hash: Signer::new("eu-central-1", "execute-api").unwrap().body_hash(b""),
             user_token: None,
             response_body_limit: 1_000,
-            by_reference: false,
-            origin: None,
         };
         let start = self.gates.ambient.now();
         let eyes = (&self.gates.usage, &*self.gates.watch);

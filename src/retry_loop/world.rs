@@ -257,8 +257,6 @@ fn order(method: &Method, id: &str, (number, key): (usize, Option<IdempotencyKey
         body,
         user_token: None,
         response_body_limit: 1_000,
-        by_reference: false,
-        origin: None,
     }
 }
 
